@@ -1,0 +1,81 @@
+package events
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"entrega/internal/store"
+)
+
+// CodeMismatch is the code of the conflict between a publish and an earlier one with the same id or key and other content.
+const CodeMismatch = "idempotency_mismatch"
+
+// Published answers a publish.
+type Published struct {
+	ID string
+	// Duplicate says that the event was there already, with the same content. Nothing was stored this time.
+	Duplicate bool
+}
+
+// Publish stores an event, which also queues it for delivery and wakes the relays once db's transaction commits. On a pool
+// that is one statement and one round trip.
+//
+// An id or idempotency key that the project used before answers the first event when the content is the same, and is a
+// *store.ConflictError "idempotency_mismatch" otherwise. Of any number of publishers at once with one id, one stores the
+// event and the others wait for its commit. What breaks a rule is a *store.InvalidError; an unknown project is
+// store.ErrNotFound. None of them spoils a caller's transaction, which must be READ COMMITTED.
+func Publish(ctx context.Context, db store.DB, project string, n New) (Published, error) {
+	if err := n.check(); err != nil {
+		return Published{}, err
+	}
+	return publishRow(ctx, db, n.row(project), n.expired(time.Now()))
+}
+
+// publishRow stores one event, or answers it by what was there before. One that has expired is for answering only: a
+// publisher who asks again after the expiry must still get the first answer.
+func publishRow(ctx context.Context, db store.DB, r row, expired bool) (Published, error) {
+	if !expired {
+		stored, err := insertRow(ctx, db, r)
+		if err != nil {
+			return Published{}, err
+		}
+		if stored {
+			return Published{ID: r.id}, nil
+		}
+	}
+	earlier, err := findEarlier(ctx, db, []post{{row: r}})
+	if err != nil {
+		return Published{}, err
+	}
+	return earlier.answer(r, expired)
+}
+
+// row is an event as the table will hold it.
+type row struct {
+	project string
+	id      string
+	// ownID says that the publisher chose the id; a fresh one can meet no earlier event.
+	ownID      bool
+	key        *string
+	typ        string
+	subscriber *string
+	data       []byte
+	occurredAt *time.Time
+	expiresAt  *time.Time
+	metadata   map[string]string
+}
+
+// insertRow reports whether r was stored. It was not when its id or key is taken, or its project does not exist.
+func insertRow(ctx context.Context, db store.DB, r row) (bool, error) {
+	tag, err := db.Exec(ctx, `
+		insert into events (project_id, id, idempotency_key, type, subscriber, data, occurred_at, expires_at, metadata)
+		select p.id, $2::text, $3::text, $4::text, $5::text, $6::bytea, $7::timestamptz, $8::timestamptz, $9::jsonb
+		from projects p where p.id = $1
+		on conflict do nothing`,
+		r.project, r.id, r.key, r.typ, r.subscriber, r.data, r.occurredAt, r.expiresAt, r.metadata)
+	if err != nil {
+		return false, fmt.Errorf("store event: %w", err)
+	}
+	return tag.RowsAffected() == 1, nil
+}
