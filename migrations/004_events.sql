@@ -19,13 +19,14 @@ create table events (
     considered_at   timestamptz,                   -- the fan-out is done
     deliveries      integer not null default 0,
     skipped         jsonb,                         -- {"counts": {reason: n}, "endpoints": [{"id", "reason"}…]}, the list cut at 200
-    primary key (project_id, id)
+    primary key (seq)
 );
-create unique index events_seq_key on events (seq);
-create index events_project_idx on events (project_id, seq desc);
+-- The operator class makes a search by the start of an id a range of this index, whatever the database's collation.
+create unique index events_id_key on events (project_id, id text_pattern_ops);
+create index events_project_idx on events (project_id, created_at desc, seq desc);
 create unique index events_idempotency_key on events (project_id, idempotency_key) where idempotency_key is not null;
 create index events_outbox_idx on events (seq) where fanned_out_at is null and poisoned_at is null;
-create index events_poisoned_idx on events (project_id, seq desc) where poisoned_at is not null;
+create index events_poisoned_idx on events (project_id, created_at desc, seq desc) where poisoned_at is not null;
 
 -- Events that an endpoint missed because it was disabled: what "redeliver missed" brings.
 create table missed_events (
@@ -68,41 +69,52 @@ begin
 end $$;
 
 -- entrega.publish stores an event in the caller's own transaction and answers its id. The same id with the same content
--- answers that id again; with other content it raises unique_violation. Wrong input raises check_violation and names the field.
+-- answers that id again; with other content it raises unique_violation. Wrong input raises check_violation and names the
+-- field; the sentences are those of the API.
+--
+-- It runs with its owner's rights, so that an application needs no right on the tables:
+--     grant usage on schema entrega to the_application;
 create function entrega.publish(project text, type text, data json, subscriber text default null, id text default null)
-returns text language plpgsql volatile as $$
+returns text language plpgsql volatile security definer set search_path = public, pg_temp as $$
 declare
     event_id text := coalesce(publish.id, entrega.new_id('event'));
     body bytea := convert_to(publish.data::text, 'UTF8');
-    stored events%rowtype;
+    stored record;
 begin
-    if not exists (select 1 from projects p where p.id = publish.project) then
-        raise exception 'project: no project has the id %. Use the id that entrega project create printed.', publish.project using errcode = 'check_violation';
-    end if;
     if publish.type is null or publish.type !~ '^[A-Za-z0-9_]+([.-][A-Za-z0-9_]+)*$' or length(publish.type) > 128 then
-        raise exception 'type: use letters, digits and underscores in parts joined by dots, such as order.created, 128 characters at most.' using errcode = 'check_violation';
+        raise exception 'type: Use letters, digits and underscores in parts joined by dots or hyphens, such as order.created; 128 characters at most.'
+            using errcode = 'check_violation';
     end if;
-    if publish.data is null then
-        raise exception 'data: is missing. Give the JSON that receivers get.' using errcode = 'check_violation';
+    if body is null then
+        raise exception 'data: Give the JSON that receivers get.' using errcode = 'check_violation';
     end if;
     if length(body) > 262144 then
-        raise exception 'data: is % bytes; 262144 at most.', length(body) using errcode = 'check_violation';
+        raise exception 'data: This takes % bytes; 262144 are the most.', length(body) using errcode = 'check_violation';
     end if;
     if event_id !~ '^[A-Za-z0-9._:-]{1,128}$' then
-        raise exception 'id: use 1 to 128 letters, digits and any of . _ : -' using errcode = 'check_violation';
+        raise exception 'id: Use 1 to 128 letters, digits and any of . _ : - or leave it out.' using errcode = 'check_violation';
     end if;
-    if length(publish.subscriber) not between 1 and 128 then
-        raise exception 'subscriber: 1 to 128 characters, or none.' using errcode = 'check_violation';
+    if publish.subscriber !~ '^[^\u0001-\u001f\u007f]{1,128}$' then
+        raise exception 'subscriber: Use 1 to 128 characters without control characters, or leave it out.' using errcode = 'check_violation';
     end if;
+
     insert into events (project_id, id, type, subscriber, data)
-    values (publish.project, event_id, publish.type, publish.subscriber, body)
+    select p.id, event_id, publish.type, publish.subscriber, body from projects p where p.id = publish.project
     on conflict do nothing;
     if found then
         return event_id;
     end if;
-    select * into stored from events e where e.project_id = publish.project and e.id = event_id;
-    if stored.type <> publish.type or stored.data <> body or stored.subscriber is distinct from publish.subscriber then
-        raise exception 'id: % was published before with other content. Use a new id for a new event.', event_id using errcode = 'unique_violation';
+
+    select e.type = publish.type and e.data = body and e.subscriber is not distinct from publish.subscriber
+           and e.occurred_at is null and e.expires_at is null and e.metadata = '{}' as same
+    into stored from events e where e.project_id = publish.project and e.id = event_id;
+    if not found then
+        raise exception 'project: No project has the id %. Use the id that entrega project create printed.', publish.project
+            using errcode = 'check_violation';
+    end if;
+    if not stored.same then
+        raise exception 'id: % was published before with other content. Use a new id for a new event.', event_id
+            using errcode = 'unique_violation';
     end if;
     return event_id;
 end $$;
