@@ -15,10 +15,23 @@ type Kind[T any] struct {
 	Name string
 	// Queue is one of the Queue constants.
 	Queue string
+	// Policy is the kind that its policy is declared for; empty means Name. All periodic jobs share one.
+	Policy string
 	// Profile is the policy profile a task of this kind has unless its handler chooses another; empty means "standard".
 	Profile string
 	// Timeout ends a handler's context; zero means 30 s.
 	Timeout time.Duration
+}
+
+func (k Kind[T]) policy() (kind, profile string) {
+	kind, profile = k.Policy, k.Profile
+	if kind == "" {
+		kind = k.Name
+	}
+	if profile == "" {
+		profile = DefaultProfile
+	}
+	return kind, profile
 }
 
 // The queues, each with its own workers so that no kind of work waits behind another.
@@ -61,7 +74,7 @@ type Attempt struct {
 
 	policy     Policy
 	policies   *PolicySet
-	kind       string
+	policyKind string
 	deadline   time.Time
 	completeTx func(ctx context.Context, tx pgx.Tx) error
 	completed  bool
@@ -73,9 +86,9 @@ func (a *Attempt) Policy() Policy { return a.policy }
 // UseProfile chooses another profile of the kind's policy for this attempt, as when an endpoint has one of its own.
 // An unknown profile keeps the present one and is an error.
 func (a *Attempt) UseProfile(profile string) error {
-	p, ok := a.policies.For(a.kind, profile)
+	p, ok := a.policies.For(a.policyKind, profile)
 	if !ok {
-		return fmt.Errorf("kind %s has no profile %q", a.kind, profile)
+		return fmt.Errorf("kind %s has no profile %q", a.policyKind, profile)
 	}
 	a.policy = p
 	return nil
@@ -97,20 +110,17 @@ type Handler[T any] func(ctx context.Context, job *Job[T]) error
 
 // Registration is a kind with its handler, its type erased so that all of them fit on one screen.
 type Registration struct {
-	kind    string
-	queue   string
-	profile string
-	timeout time.Duration
-	handle  func(ctx context.Context, a *Attempt, args []byte) error
+	kind       string
+	policyKind string
+	profile    string
+	timeout    time.Duration
+	handle     func(ctx context.Context, a *Attempt, args []byte) error
 }
 
 // On pairs a kind with its handler.
 func On[T any](k Kind[T], h Handler[T]) Registration {
-	profile := k.Profile
-	if profile == "" {
-		profile = DefaultProfile
-	}
-	return Registration{kind: k.Name, queue: k.Queue, profile: profile, timeout: k.Timeout,
+	policyKind, profile := k.policy()
+	return Registration{kind: k.Name, policyKind: policyKind, profile: profile, timeout: k.Timeout,
 		handle: func(ctx context.Context, a *Attempt, raw []byte) error {
 			job := &Job[T]{Attempt: a}
 			if err := json.Unmarshal(raw, &job.Args); err != nil {

@@ -1,0 +1,223 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/riverdriver/riverpgxv5"
+	"github.com/riverqueue/river/rivertype"
+)
+
+// adapter is the one global River middleware: the classifier. For each attempt it finds lost ones before it, runs the handler,
+// decides, writes the ledger, and only then tells River.
+type adapter struct {
+	river.MiddlewareDefaults
+	worker *Worker
+}
+
+// run is one attempt on its way through the adapter.
+type run struct {
+	adapter *adapter
+	row     *rivertype.JobRow
+	reg     Registration
+	meta    metadata
+	chain   chainState
+	attempt *Attempt
+}
+
+type runKey struct{}
+
+// panicError is a handler's panic, caught so that it is evidence like any other failure.
+type panicError struct{ value any }
+
+func (e *panicError) Error() string { return fmt.Sprintf("the handler panicked: %v", e.value) }
+
+// Work is River's call around a handler.
+func (a *adapter) Work(ctx context.Context, row *rivertype.JobRow, doInner func(context.Context) error) error {
+	w := a.worker
+	reg, ok := w.kinds[row.Kind]
+	if !ok {
+		return doInner(ctx)
+	}
+	r := &run{adapter: a, row: row, reg: reg, meta: parseMetadata(row.Metadata)}
+	if err := r.prepare(ctx); err != nil {
+		return err
+	}
+	err := r.call(ctx, doInner)
+	if interrupted(ctx, err) && !r.attempt.Evidence.Sent {
+		return err
+	}
+	if r.attempt.completed && err == nil {
+		return nil
+	}
+	return r.settle(ctx, err)
+}
+
+// prepare loads the task's chain where there may be one, records attempts that a crash swallowed, and builds the Attempt.
+func (r *run) prepare(ctx context.Context) error {
+	w := r.adapter.worker
+	policy, _ := w.client.policies.For(r.reg.policyKind, r.reg.profile)
+	r.chain = newChainState(r.row.ID)
+	if len(r.row.AttemptedBy) > 1 || r.row.Attempt > 1 {
+		var err error
+		if r.chain, err = loadChain(ctx, w.pool, r.row.ID); err != nil {
+			return err
+		}
+	}
+	if r.meta.Trigger == "" {
+		r.meta.Trigger = TriggerSchedule
+	}
+	r.attempt = &Attempt{TaskID: r.row.ID, ProjectID: r.meta.ProjectID, CreatedAt: r.row.CreatedAt, Trigger: r.meta.Trigger,
+		policy: policy, policies: w.client.policies, policyKind: r.reg.policyKind, completeTx: r.completeTx}
+	for r.chain.tries < r.row.Attempt-1 {
+		if err := r.recordLost(ctx); err != nil {
+			return err
+		}
+	}
+	r.attempt.Number = r.chain.charged + 1
+	return nil
+}
+
+func (r *run) call(ctx context.Context, doInner func(context.Context) error) (err error) {
+	r.attempt.Evidence.StartedAt = r.adapter.worker.now()
+	defer func() {
+		if v := recover(); v != nil {
+			r.adapter.worker.log.ErrorContext(ctx, "a handler panicked", "job_id", r.row.ID, "kind", r.row.Kind,
+				"panic", fmt.Sprint(v), "stack", string(debug.Stack()))
+			err = &panicError{value: v}
+		}
+	}()
+	return doInner(context.WithValue(ctx, runKey{}, r))
+}
+
+func (r *run) handle(ctx context.Context, args []byte) error { return r.reg.handle(ctx, r.attempt, args) }
+
+// settle decides, records, marks the task and answers River.
+func (r *run) settle(ctx context.Context, err error) error {
+	w := r.adapter.worker
+	d, rec := r.decide(ctx, err)
+	if d.Verdict != VerdictSnoozed || r.attempt.Evidence.Sent {
+		write, cancel := context.WithTimeout(context.WithoutCancel(ctx), ledgerWriteTimeout)
+		defer cancel()
+		if appendErr := w.ledger.append(write, rec, &r.attempt.Evidence); appendErr != nil {
+			return fmt.Errorf("the attempt was made but its evidence could not be written: %w", appendErr)
+		}
+	}
+	if markErr := r.mark(ctx, d); markErr != nil {
+		return markErr
+	}
+	w.log.InfoContext(ctx, "attempt", "project_id", r.meta.ProjectID, "job_id", r.row.ID, "kind", r.row.Kind,
+		"attempt", r.attempt.Number, "decision", string(d.Verdict), "reason", d.Reason)
+	return r.answer(d, err)
+}
+
+// decide asks the policy and turns the attempt into a sealed record.
+func (r *run) decide(ctx context.Context, err error) (Decision, Record) {
+	now := r.adapter.worker.now()
+	class, reason, delay := ClassOf(err)
+	if interrupted(ctx, err) {
+		class, reason, delay = ClassSnooze, ReasonInterrupted, 0
+	}
+	h := History{TaskID: r.row.ID, CreatedAt: r.attempt.CreatedAt, Deadline: r.attempt.deadline, Attempt: r.attempt.Number,
+		SnoozesInARow: r.chain.snoozesInARow, Cancelled: cancelledRemotely(ctx), ManualRetry: r.meta.Trigger != TriggerSchedule}
+	d := Decide(r.attempt.policy, h, class, reason, delay, r.attempt.Evidence.RetryAfter, now)
+	rec := r.record(d, err, now)
+	rec.seal(r.chain.head)
+	return d, rec
+}
+
+// completeTx is Attempt.CompleteTx: record, mark and completion in the handler's own transaction.
+func (r *run) completeTx(ctx context.Context, tx pgx.Tx) error {
+	d, rec := r.decide(ctx, nil)
+	if err := appendTx(ctx, tx, &entry{record: rec, evidence: &r.attempt.Evidence}); err != nil {
+		return err
+	}
+	if err := r.mark(ctx, d); err != nil {
+		return err
+	}
+	if _, err := river.JobCompleteTx[*riverpgxv5.Driver](ctx, tx, &river.Job[rawArgs]{JobRow: r.row}); err != nil {
+		return fmt.Errorf("complete the task in its transaction: %w", err)
+	}
+	r.attempt.completed = true
+	return nil
+}
+
+// mark leaves on the task what lists and states need; River merges it into the metadata with the state.
+func (r *run) mark(ctx context.Context, d Decision) error {
+	ev := &r.attempt.Evidence
+	last := LastResult{At: ev.StartedAt, Status: ev.Status, ErrorType: ev.ErrorType, Phase: ev.Phase,
+		DurationMS: r.duration().Milliseconds(), Decision: d.Verdict, Reason: d.Reason}
+	if ev.RetryAfter != nil {
+		last.RetryAfter = cleanText(ev.RetryAfter.Raw)
+	}
+	outcome := outcomeDone
+	switch d.Verdict {
+	case VerdictRetryScheduled:
+		outcome = outcomeRetry
+	case VerdictSnoozed:
+		outcome = outcomeSnooze
+	}
+	updates := map[string]any{"outcome": outcome, "reason": d.Reason, "max": r.attempt.policy.Attempts}
+	if d.Verdict != VerdictSnoozed || ev.Sent {
+		updates["attempt"] = r.attempt.Number
+		updates["last"] = last
+		updates["trigger"] = TriggerSchedule
+	}
+	for key, value := range updates {
+		if err := river.MetadataSet(ctx, key, value); err != nil {
+			return fmt.Errorf("mark the task's outcome: %w", err)
+		}
+	}
+	return nil
+}
+
+// answer puts the decision into River's terms.
+func (r *run) answer(d Decision, err error) error {
+	if err == nil {
+		err = errors.New(d.Reason)
+	}
+	switch d.Verdict {
+	case VerdictAccepted:
+		return nil
+	case VerdictSnoozed:
+		return river.JobSnooze(max(0, d.NextAttemptAt.Sub(r.adapter.worker.now())))
+	case VerdictCancelled:
+		return river.JobCancel(err)
+	case VerdictRetryScheduled:
+		r.row.ScheduledAt = d.NextAttemptAt
+		r.row.MaxAttempts = max(r.row.MaxAttempts, r.row.Attempt+1)
+		return plain(err)
+	default:
+		r.row.MaxAttempts = r.row.Attempt
+		return plain(err)
+	}
+}
+
+// plain keeps River from reading an error of ours, or of its own, as anything but a failure.
+func plain(err error) error { return errors.New(cleanText(err.Error())) }
+
+func (r *run) duration() time.Duration {
+	ev := &r.attempt.Evidence
+	if ev.Timings.Total > 0 {
+		return ev.Timings.Total
+	}
+	if ev.FinishedAt.IsZero() {
+		return r.adapter.worker.now().Sub(ev.StartedAt)
+	}
+	return ev.FinishedAt.Sub(ev.StartedAt)
+}
+
+func cancelledRemotely(ctx context.Context) bool {
+	return errors.Is(context.Cause(ctx), rivertype.ErrJobCancelledRemotely)
+}
+
+// interrupted tells a shutdown from every other end of a context: River cancels the work and wants context.Canceled back.
+func interrupted(ctx context.Context, err error) bool {
+	return errors.Is(err, context.Canceled) && ctx.Err() != nil && !cancelledRemotely(ctx) &&
+		!errors.Is(context.Cause(ctx), context.DeadlineExceeded)
+}

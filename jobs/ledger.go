@@ -1,0 +1,226 @@
+package jobs
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"sort"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"entrega/internal/store"
+)
+
+const (
+	ledgerGroupRows    = 500                  // rows in one commit at most
+	ledgerGroupWait    = 2 * time.Millisecond // how long a commit waits for company, once there was some
+	ledgerWriters      = 2
+	ledgerWriteTimeout = 10 * time.Second
+)
+
+// ErrLedgerClosed answers an append after Close.
+var ErrLedgerClosed = errors.New("the ledger is closed")
+
+// LedgerOptions are what a Ledger needs.
+type LedgerOptions struct {
+	Pool   *pgxpool.Pool
+	Logger *slog.Logger
+}
+
+// Ledger writes records and excerpts in grouped commits: many workers share one commit, and each waits for the commit that
+// holds its row. It is safe for concurrent use.
+type Ledger struct {
+	pool *pgxpool.Pool
+	log  *slog.Logger
+	in   chan *entry
+	quit chan struct{}
+	once sync.Once
+	done sync.WaitGroup
+}
+
+// entry is one record on its way; written gets the outcome of its commit.
+type entry struct {
+	record   Record
+	evidence *Evidence
+	written  chan error
+}
+
+// NewLedger starts the writers. Close ends them.
+func NewLedger(o LedgerOptions) *Ledger {
+	l := &Ledger{pool: o.Pool, log: o.Logger, in: make(chan *entry, 2*ledgerGroupRows), quit: make(chan struct{})}
+	for range ledgerWriters {
+		l.done.Go(l.write)
+	}
+	return l
+}
+
+// Close waits for what is under way and ends the writers. Appends after it are refused.
+func (l *Ledger) Close() {
+	l.once.Do(func() { close(l.quit) })
+	l.done.Wait()
+}
+
+// append writes a sealed record and returns when its commit is durable. The context ends the waiting, not the write.
+func (l *Ledger) append(ctx context.Context, r Record, e *Evidence) error {
+	item := &entry{record: r, evidence: e, written: make(chan error, 1)}
+	select {
+	case l.in <- item:
+	case <-l.quit:
+		return ErrLedgerClosed
+	case <-ctx.Done():
+		return fmt.Errorf("hand a record to the ledger: %w", context.Cause(ctx))
+	}
+	select {
+	case err := <-item.written:
+		return err
+	case <-ctx.Done():
+		return fmt.Errorf("wait for the ledger's commit: %w", context.Cause(ctx))
+	}
+}
+
+func (l *Ledger) write() {
+	company := false
+	for {
+		var first *entry
+		select {
+		case first = <-l.in:
+		default:
+			select {
+			case first = <-l.in:
+			case <-l.quit:
+				return
+			}
+		}
+		group := l.gather(first, company)
+		company = len(group) > 1
+		l.commit(group)
+	}
+}
+
+// gather takes what is waiting. Under load it gives the others a moment to join, which saves more commits than it costs;
+// a lone record goes at once.
+func (l *Ledger) gather(first *entry, wait bool) []*entry {
+	group := []*entry{first}
+	var timeout <-chan time.Time
+	if wait {
+		t := time.NewTimer(ledgerGroupWait)
+		defer t.Stop()
+		timeout = t.C
+	}
+	for len(group) < ledgerGroupRows {
+		select {
+		case e := <-l.in:
+			group = append(group, e)
+			continue
+		default:
+		}
+		if timeout == nil {
+			return group
+		}
+		select {
+		case e := <-l.in:
+			group = append(group, e)
+		case <-timeout:
+			return group
+		}
+	}
+	return group
+}
+
+func (l *Ledger) commit(group []*entry) {
+	ctx, cancel := context.WithTimeout(context.Background(), ledgerWriteTimeout)
+	defer cancel()
+	err := store.InTx(ctx, l.pool, func(tx pgx.Tx) error { return appendTx(ctx, tx, group...) })
+	if err == nil || len(group) == 1 {
+		for _, e := range group {
+			e.written <- err
+		}
+		return
+	}
+	l.log.WarnContext(ctx, "a grouped ledger commit failed; writing its rows one by one", "rows", len(group), "error", err)
+	for _, e := range group {
+		e.written <- store.InTx(ctx, l.pool, func(tx pgx.Tx) error { return appendTx(ctx, tx, e) })
+	}
+}
+
+// appendTx writes entries as part of the caller's transaction.
+func appendTx(ctx context.Context, tx pgx.Tx, group ...*entry) error {
+	rows := make([][]any, 0, len(group))
+	excerpts := make([][]any, 0, len(group))
+	for _, e := range group {
+		rows = append(rows, e.record.values())
+		if e.evidence != nil && e.evidence.Sent {
+			row, err := excerptValues(e.record, e.evidence)
+			if err != nil {
+				return err
+			}
+			excerpts = append(excerpts, row)
+		}
+	}
+	if _, err := tx.CopyFrom(ctx, pgx.Identifier{"attempts"}, recordColumns, pgx.CopyFromRows(rows)); err != nil {
+		return fmt.Errorf("append to the ledger: %w", err)
+	}
+	if len(excerpts) == 0 {
+		return nil
+	}
+	if _, err := tx.CopyFrom(ctx, pgx.Identifier{"attempt_excerpts"}, excerptColumns, pgx.CopyFromRows(excerpts)); err != nil {
+		return fmt.Errorf("store excerpts: %w", err)
+	}
+	return nil
+}
+
+var recordColumns = []string{"project_id", "task_id", "seq", "attempt", "charged", "kind", "trigger", "idempotency_key", "event_id",
+	"endpoint_id", "order_id", "recipient_ref", "policy_profile", "policy_version", "policy_hash", "started_at", "finished_at",
+	"dns_us", "connect_us", "tls_us", "first_byte_us", "total_us", "peer", "class", "status", "error_type", "phase", "error",
+	"decision", "reason", "base_wait_ms", "wait_ms", "cap", "retry_after_raw", "retry_after_read", "next_attempt_at",
+	"request_sha256", "response_sha256", "node_id", "prev_hash", "hash"}
+
+func (r Record) values() []any {
+	return []any{r.ProjectID, r.TaskID, r.Seq, r.Attempt, r.Charged, r.Kind, string(r.Trigger), r.IdempotencyKey, r.EventID,
+		r.EndpointID, r.OrderID, r.RecipientRef, r.PolicyProfile, r.PolicyVersion, r.PolicyHash, r.StartedAt, r.FinishedAt,
+		r.DNSUS, r.ConnectUS, r.TLSUS, r.FirstByteUS, r.TotalUS, r.Peer, r.Class, r.Status, r.ErrorType, r.Phase, r.Error,
+		string(r.Decision), r.Reason, r.BaseWaitMS, r.WaitMS, r.Cap, r.RetryAfterRaw, r.RetryAfterRead, r.NextAttemptAt,
+		r.RequestSHA256, r.ResponseSHA256, r.NodeID, r.PrevHash, r.Hash}
+}
+
+var excerptColumns = []string{"project_id", "task_id", "seq", "started_at", "request_line", "request_headers", "request_body",
+	"request_truncated", "response_headers", "response_body", "response_truncated", "note"}
+
+func excerptValues(r Record, e *Evidence) ([]any, error) {
+	request, err := headerJSON(e.Request.Header)
+	if err != nil {
+		return nil, err
+	}
+	response, err := headerJSON(e.Response.Header)
+	if err != nil {
+		return nil, err
+	}
+	return []any{r.ProjectID, r.TaskID, r.Seq, r.StartedAt, textField(e.Request.Line, 4096), request, e.Request.Body,
+		e.Request.Truncated, response, e.Response.Body, e.Response.Truncated, textField(e.Note, 1024)}, nil
+}
+
+// headerJSON stores headers as a list of name and value pairs, sorted by name, so that repeated ones keep their order.
+func headerJSON(h http.Header) ([]byte, error) {
+	names := make([]string, 0, len(h))
+	for name := range h {
+		names = append(names, name)
+	}
+	sort.Strings(names)
+	pairs := make([][2]string, 0, len(h))
+	for _, name := range names {
+		for _, value := range h[name] {
+			pairs = append(pairs, [2]string{cleanText(name), cleanText(value)})
+		}
+	}
+	out, err := json.Marshal(pairs)
+	if err != nil {
+		return nil, fmt.Errorf("encode headers: %w", err)
+	}
+	return out, nil
+}

@@ -1,0 +1,48 @@
+package jobs
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// metadata is what a task carries in river_job.metadata: where it belongs, facts for lists, and the mark of its last outcome.
+// The generated columns of migration 001 read project_id, endpoint_id, event_id and outcome from here.
+type metadata struct {
+	ProjectID  string            `json:"project_id,omitempty"`
+	EndpointID string            `json:"endpoint_id,omitempty"`
+	EventID    string            `json:"event_id,omitempty"`
+	Label      map[string]string `json:"label,omitempty"`
+	Trigger    Trigger           `json:"trigger,omitempty"`
+	Outcome    string            `json:"outcome,omitempty"`
+	Attempt    int               `json:"attempt,omitempty"`
+	Max        int               `json:"max,omitempty"`
+	Reason     string            `json:"reason,omitempty"`
+	Last       *LastResult       `json:"last,omitempty"`
+	CancelAt   string            `json:"cancel_attempted_at,omitempty"`
+}
+
+// The marks an attempt leaves in outcome.
+const (
+	outcomeRetry  = "retry"
+	outcomeSnooze = "snooze"
+	outcomeDone   = "done"
+)
+
+// LastResult is the newest attempt in short, for lists.
+type LastResult struct {
+	At         time.Time `json:"at"`
+	Status     int       `json:"status,omitempty"`
+	ErrorType  string    `json:"errorType,omitempty"`
+	Phase      string    `json:"phase,omitempty"`
+	DurationMS int64     `json:"ms"`
+	Decision   Verdict   `json:"decision"`
+	Reason     string    `json:"reason,omitempty"`
+	RetryAfter string    `json:"retryAfter,omitempty"`
+}
+
+func parseMetadata(raw []byte) metadata {
+	var m metadata
+	// Metadata that people changed by hand may not decode; what could be read still counts.
+	_ = json.Unmarshal(raw, &m)
+	return m
+}
