@@ -1,0 +1,255 @@
+package events
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"entrega/internal/store"
+	"entrega/jobs"
+)
+
+const (
+	// channel is what the trigger on events notifies.
+	channel = "entrega_event"
+	// defaultBatch is how many events one transaction hands over.
+	defaultBatch = 500
+	// sweepEvery finds what no notification told of: they are lost while nobody listens.
+	sweepEvery = time.Minute
+	// sweepSoon is the pace while events that failed wait for their turn, and while the relay is deaf.
+	sweepSoon = 5 * time.Second
+	// handOverTimeout bounds one transaction, so that a lock or a dead connection cannot hold a relay for good.
+	handOverTimeout = 30 * time.Second
+)
+
+// RelayOptions are what a Relay needs.
+type RelayOptions struct {
+	Pool   *pgxpool.Pool
+	Client *jobs.Client
+	Logger *slog.Logger
+	// Batch is how many events one transaction hands over; 500 when zero.
+	Batch int
+}
+
+// Relay hands events that wait in the outbox to the fan-out. Any number of relays may work on one database: each claims
+// rows that no other has locked, and a relay that dies gives its rows back with its transaction.
+//
+// All waiting is data, judged by the database's clock: an event that failed has the instant of its next turn in its row.
+type Relay struct {
+	pool   *pgxpool.Pool
+	client *jobs.Client
+	logger *slog.Logger
+	batch  int
+}
+
+// NewRelay makes a Relay; Run starts it.
+func NewRelay(o RelayOptions) *Relay {
+	if o.Batch == 0 {
+		o.Batch = defaultBatch
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &Relay{pool: o.Pool, client: o.Client, logger: o.Logger, batch: o.Batch}
+}
+
+// Run relays until ctx ends: at once when an event is published, and by sweeps. It uses a connection of its own to listen
+// and one of the pool at a time.
+func (r *Relay) Run(ctx context.Context) {
+	wake := make(chan struct{}, 1)
+	deaf := r.listen(ctx, wake)
+	sweep := time.NewTimer(0)
+	defer sweep.Stop()
+
+	soon := false // The sweep is set to sweepSoon.
+	for {
+		swept := false
+		select {
+		case <-ctx.Done():
+			if deaf != nil {
+				<-deaf
+			}
+			return
+		case <-deaf:
+			deaf = nil
+		case <-wake:
+		case <-sweep.C:
+			swept = true
+			if deaf == nil {
+				deaf = r.listen(ctx, wake)
+			}
+		}
+		hurry := !r.pass(ctx, swept) || deaf == nil
+		switch {
+		case hurry && (swept || !soon): // A sweep that is near already must not be pushed away by each wake.
+			sweep.Reset(sweepSoon)
+		case swept:
+			sweep.Reset(sweepEvery)
+		}
+		soon = hurry || soon && !swept
+	}
+}
+
+// listen wakes the relay at each publish until the connection is lost, which closes the channel it returns. The first
+// wake comes as soon as it listens, for what was published before.
+func (r *Relay) listen(ctx context.Context, wake chan<- struct{}) <-chan struct{} {
+	deaf := make(chan struct{})
+	go func() {
+		defer close(deaf)
+		err := store.Listen(ctx, r.pool, channel, func(string) {
+			select {
+			case wake <- struct{}{}:
+			default: // A wake that waits already covers this one.
+			}
+		})
+		if ctx.Err() == nil {
+			r.logger.WarnContext(ctx, "the relay lost its notifications and sweeps until it has them again", "error", err)
+		}
+	}()
+	return deaf
+}
+
+// pass relays what is due once and reports whether nothing is left that failed.
+func (r *Relay) pass(ctx context.Context, sweep bool) (calm bool) {
+	work := r.relayFresh
+	if sweep {
+		work = r.Sweep
+	}
+	failing, err := work(ctx)
+	if err != nil && ctx.Err() == nil {
+		r.logger.ErrorContext(ctx, "the relay stopped short and goes on with the next sweep", "error", err)
+	}
+	return err == nil && !failing
+}
+
+// Sweep hands over everything that is due now and reports whether events that failed wait for a later turn. An error is
+// trouble of the database that no event is to blame for; what was handed over before it stays so.
+func (r *Relay) Sweep(ctx context.Context) (failing bool, err error) {
+	if _, err := r.relayFresh(ctx); err != nil {
+		return true, err
+	}
+	return r.relayFailed(ctx)
+}
+
+// relayFresh hands over the events that never failed, batch by batch, and reports whether some failed now.
+func (r *Relay) relayFresh(ctx context.Context) (failing bool, err error) {
+	for {
+		claimed, err := r.relayBatch(ctx)
+		if err != nil && (len(claimed) == 0 || !blamesEvent(ctx, err)) {
+			return true, err
+		}
+		if err != nil {
+			failed, err := r.relayEach(ctx, claimed)
+			failing = failing || failed
+			if err != nil {
+				return failing, err
+			}
+		}
+		if len(claimed) < r.batch {
+			return failing, nil
+		}
+	}
+}
+
+// relayFailed gives those that failed before and are due another turn, and reports whether any are left.
+func (r *Relay) relayFailed(ctx context.Context) (failing bool, err error) {
+	due, later, err := failedRows(ctx, r.pool, r.batch)
+	if err != nil {
+		return true, err
+	}
+	failed, err := r.relayEach(ctx, due)
+	return failed || later, err
+}
+
+// relayBatch claims a batch and hands it over in one transaction. It returns what it claimed even when that failed.
+func (r *Relay) relayBatch(ctx context.Context) (claimed []outboxRow, err error) {
+	ctx, cancel := context.WithTimeout(ctx, handOverTimeout)
+	defer cancel()
+	err = store.InTx(ctx, r.pool, func(tx pgx.Tx) error {
+		claimed, err = claimFreshTx(ctx, tx, r.batch)
+		if err != nil {
+			return err
+		}
+		return r.handOverTx(ctx, tx, claimed)
+	})
+	return claimed, err
+}
+
+// relayEach hands rows over one by one, each in its own transaction, so that one which cannot be handed over does not
+// hold back the others. It reports whether one failed.
+func (r *Relay) relayEach(ctx context.Context, rows []outboxRow) (failing bool, err error) {
+	for _, row := range rows {
+		err := r.relayOne(ctx, row)
+		switch {
+		case err == nil:
+		case !blamesEvent(ctx, err):
+			return true, err
+		default:
+			failing = true
+			if err := r.charge(ctx, row, err); err != nil {
+				return true, err
+			}
+		}
+	}
+	return failing, nil
+}
+
+func (r *Relay) relayOne(ctx context.Context, row outboxRow) error {
+	ctx, cancel := context.WithTimeout(ctx, handOverTimeout)
+	defer cancel()
+	return store.InTx(ctx, r.pool, func(tx pgx.Tx) error {
+		err := claimOneTx(ctx, tx, row)
+		if errors.Is(err, store.ErrNotFound) {
+			return nil // Another relay has it, or had it.
+		}
+		if err != nil {
+			return err
+		}
+		return r.handOverTx(ctx, tx, []outboxRow{row})
+	})
+}
+
+// handOverTx puts one fan-out task per project into the queue and marks the rows, which the transaction has locked.
+func (r *Relay) handOverTx(ctx context.Context, tx pgx.Tx, rows []outboxRow) error {
+	if len(rows) == 0 {
+		return nil
+	}
+	if _, err := jobs.InsertManyTx(ctx, r.client, tx, Fanout, fanouts(rows)); err != nil {
+		return err
+	}
+	return markTx(ctx, tx, rows)
+}
+
+// fanouts makes one task per project, each with its events in the order of rows.
+func fanouts(rows []outboxRow) []jobs.Item[FanoutArgs] {
+	place := map[string]int{}
+	var items []jobs.Item[FanoutArgs]
+	for _, row := range rows {
+		i, ok := place[row.ProjectID]
+		if !ok {
+			i = len(items)
+			place[row.ProjectID] = i
+			items = append(items, jobs.Item[FanoutArgs]{
+				Args:   FanoutArgs{ProjectID: row.ProjectID},
+				Insert: jobs.Insert{ProjectID: row.ProjectID},
+			})
+		}
+		items[i].Args.EventIDs = append(items[i].Args.EventIDs, row.ID)
+	}
+	for i := range items {
+		items[i].Label = map[string]string{"subject": subject(items[i].Args.EventIDs)}
+	}
+	return items
+}
+
+func subject(ids []string) string {
+	if len(ids) == 1 {
+		return ids[0]
+	}
+	return fmt.Sprintf("%d events", len(ids))
+}
