@@ -40,13 +40,34 @@ create table api_keys (
 create unique index api_keys_secret_key on api_keys (secret_hash);
 create index api_keys_project_idx on api_keys (project_id, created_at desc);
 
+-- A user's wish to join a project. The row also tells how far the mail with the answer is.
+create table access_requests (
+    id          text primary key,
+    project_id  text not null references projects (id) on delete cascade,
+    user_id     text not null references users (id) on delete cascade,
+    message     text not null default '',
+    state       text not null default 'pending' check (state in ('pending', 'approved', 'declined')),
+    role        text check (role in ('owner', 'on_call', 'viewer')),
+    created_at  timestamptz not null default now(),
+    decided_at  timestamptz,
+    decided_by  text,
+    mail_state  text check (mail_state in ('sending', 'sent', 'failed')),   -- null until there is a mail
+    notified_at timestamptz,                                                -- the owners' mail was accepted
+    replied_at  timestamptz                                                 -- the user's mail was accepted
+);
+create unique index access_requests_pending_key on access_requests (project_id, user_id) where state = 'pending';
+create index access_requests_project_idx on access_requests (project_id, id desc);
+create index access_requests_user_idx on access_requests (user_id, id desc);
+
 -- scs keeps its rows here; the columns beside let people see and revoke their sessions.
 create table sessions (
-    token      text primary key,
-    data       bytea not null,
+    token      text primary key,               -- SHA-256 of the token, in hex
+    data       bytea not null,                  -- empty once the session has ended
     expiry     timestamptz not null,
     user_id    text,
-    created_at timestamptz not null default now()
+    created_at timestamptz not null default now(),
+    seen_at    timestamptz not null default now(),
+    ended_at   timestamptz                      -- the row stays until its expiry, so that a late commit cannot revive it
 );
 create index sessions_expiry_idx on sessions (expiry);
 create index sessions_user_idx on sessions (user_id) where user_id is not null;
