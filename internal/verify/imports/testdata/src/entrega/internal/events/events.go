@@ -1,0 +1,6 @@
+package events
+
+import (
+	_ "entrega/internal/tenant"
+	_ "entrega/jobs"
+)

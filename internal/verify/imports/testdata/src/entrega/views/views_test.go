@@ -1,0 +1,3 @@
+package views
+
+import _ "github.com/google/go-cmp"

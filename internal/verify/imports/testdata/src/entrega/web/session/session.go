@@ -1,0 +1,3 @@
+package session
+
+import _ "github.com/labstack/echo/v4"
