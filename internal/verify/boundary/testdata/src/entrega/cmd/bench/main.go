@@ -1,0 +1,7 @@
+package main
+
+import "os"
+
+func main() {
+	os.Getenv("DATABASE_URL") // want `boundary/environment`
+}
