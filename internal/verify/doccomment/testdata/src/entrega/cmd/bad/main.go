@@ -1,0 +1,3 @@
+package main // want `doccomment/package: package main has no package comment`
+
+func main() {}

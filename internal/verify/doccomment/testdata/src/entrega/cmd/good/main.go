@@ -1,0 +1,6 @@
+// Good is a command.
+package main
+
+func Exported() {}
+
+func main() {}
