@@ -1,0 +1,2 @@
+// Package unlisted has no level.
+package unlisted

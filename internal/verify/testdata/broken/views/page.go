@@ -1,0 +1,4 @@
+// Package views shows.
+package views
+
+func Page() {}

@@ -1,0 +1,5 @@
+package webhooks
+
+import "testing"
+
+func TestSend_Ends(t *testing.T) { Send() }

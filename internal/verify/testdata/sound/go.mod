@@ -1,0 +1,3 @@
+module entrega
+
+go 1.26.0
