@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"entrega/internal/localpg/postmaster"
 )
 
 // serverConfig is written once, when a durable cluster is made, and belongs to the person who runs it from then on.
@@ -174,12 +176,12 @@ func (c *cluster) command(ctx context.Context, socketDir string) *exec.Cmd {
 func (c *cluster) attach(ctx context.Context) (*process, error) {
 	var found *process
 	err := await(ctx, pollStart, func() (bool, error) {
-		p, ok := readPostmaster(c.data)
-		if !ok || !p.alive() {
+		p, ok := postmaster.Find(c.data)
+		if !ok || !p.Alive() {
 			return true, nil
 		}
-		if answers(ctx, p.socketDir) {
-			found = p
+		if answers(ctx, p.SocketDir) {
+			found = follow(p)
 			return true, nil
 		}
 		return false, nil
@@ -188,15 +190,14 @@ func (c *cluster) attach(ctx context.Context) (*process, error) {
 		return nil, fmt.Errorf("a postgres runs on %s but does not answer, see %s: %w", c.data, c.log, err)
 	}
 	if found != nil {
-		found.watch()
 		return found, nil
 	}
 
 	// What is left of a killed server would stop the next one when its process id is in use again or not yet reaped.
 	// The server itself refuses to share its memory with one that still lives.
-	err = os.Remove(filepath.Join(c.data, pidFile))
+	err = os.Remove(filepath.Join(c.data, postmaster.PIDFile))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("remove a stale %s: %w", pidFile, err)
+		return nil, fmt.Errorf("remove a stale %s: %w", postmaster.PIDFile, err)
 	}
 	return nil, nil
 }

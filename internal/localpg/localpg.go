@@ -120,7 +120,7 @@ func start(ctx context.Context, opts Options, users *flock.File) (*Server, error
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{Owned: alone, SocketDir: proc.socketDir, dir: opts.Dir, proc: proc, users: users, log: opts.Logger}
+	s := &Server{Owned: alone, SocketDir: proc.SocketDir, dir: opts.Dir, proc: proc, users: users, log: opts.Logger}
 	if err := ensureDatabase(ctx, s); err != nil {
 		if alone {
 			proc.shutdown(ctx)

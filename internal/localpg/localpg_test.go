@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"entrega/internal/localpg/postmaster"
+
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 )
@@ -108,7 +110,7 @@ func TestStart_DurablePrivateAndInItsOwnSession(t *testing.T) {
 	if !s.Owned {
 		t.Error("the only user of a server does not own it")
 	}
-	if group, err := syscall.Getpgid(s.proc.pid); err != nil || group == syscall.Getpgrp() {
+	if group, err := syscall.Getpgid(s.proc.PID); err != nil || group == syscall.Getpgrp() {
 		t.Errorf("postgres is in process group %d (%v), as we are: a Ctrl-C would reach it", group, err)
 	}
 	if info, err := os.Stat(s.SocketDir); err != nil || info.Mode().Perm() != 0o700 {
@@ -172,8 +174,8 @@ func TestStart_TakesOverTheServerOfAKilledProcess(t *testing.T) {
 	if !next.Owned {
 		t.Error("a server left behind was attached to but not taken over")
 	}
-	if next.proc.pid != killed.proc.pid {
-		t.Errorf("a second server was started beside the first: %d, %d", next.proc.pid, killed.proc.pid)
+	if next.proc.PID != killed.proc.PID {
+		t.Errorf("a second server was started beside the first: %d, %d", next.proc.PID, killed.proc.PID)
 	}
 	if err := next.Stop(t.Context()); err != nil {
 		t.Fatal(err)
@@ -186,13 +188,13 @@ func TestStart_AfterEverythingWasKilled(t *testing.T) {
 	dir := dataDir(t)
 	killed := startIn(t, dir)
 	abandon(killed)
-	if err := syscall.Kill(killed.proc.pid, syscall.SIGKILL); err != nil {
+	if err := syscall.Kill(killed.proc.PID, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	<-killed.Done()
 
 	next := startIn(t, dir)
-	if next.proc.pid == killed.proc.pid {
+	if next.proc.PID == killed.proc.PID {
 		t.Error("attached to a dead server")
 	}
 	if got := query[int](t, next, "select 1"); got != 1 {
@@ -208,11 +210,11 @@ func TestStart_StalePidFileOfAReusedNumber(t *testing.T) {
 	}
 	data := filepath.Join(dir, "pg")
 	stale := fmt.Sprintf("%d\n%s\n1700000000\n%s\n%s\n\n", os.Getpid(), data, port, filepath.Join(dir, "run"))
-	if err := os.WriteFile(filepath.Join(data, pidFile), []byte(stale), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(data, postmaster.PIDFile), []byte(stale), 0o600); err != nil {
 		t.Fatal(err)
 	}
 
-	if s := startIn(t, dir); s.proc.pid == os.Getpid() {
+	if s := startIn(t, dir); s.proc.PID == os.Getpid() {
 		t.Error("took the test for a postgres")
 	}
 }
@@ -263,8 +265,8 @@ func TestStart_ClosedParentFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	again := startIn(t, dir)
-	if again.proc.data != real {
-		t.Errorf("the second run uses %s instead of %s", again.proc.data, real)
+	if again.proc.Data != real {
+		t.Errorf("the second run uses %s instead of %s", again.proc.Data, real)
 	}
 	if err := again.Stop(t.Context()); err != nil {
 		t.Fatal(err)
@@ -397,7 +399,7 @@ func TestStart_CopyOfARunningFolderIsNotItsServer(t *testing.T) {
 	}
 
 	other := startIn(t, copied)
-	if other.proc.pid == running.proc.pid {
+	if other.proc.PID == running.proc.PID {
 		t.Error("the copy attached to the server of the original")
 	}
 }

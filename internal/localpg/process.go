@@ -1,25 +1,21 @@
 package localpg
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
-	"strconv"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
+
+	"entrega/internal/localpg/postmaster"
 
 	"github.com/jackc/pgx/v5"
 )
 
 const (
-	pidFile = "postmaster.pid"
-
 	pollStart    = 20 * time.Millisecond
 	pollLeftover = 200 * time.Millisecond
 	pollGone     = 50 * time.Millisecond
@@ -33,16 +29,18 @@ const (
 	quitTimeout = 5 * time.Second
 )
 
-// process is a running postmaster, our child or not.
+// process is a running server, our child or not, and a watch over it.
 type process struct {
-	pid       int
-	data      string
-	socketDir string
-	child     bool
+	postmaster.Postmaster
+	child     *os.Process   // nil for a server that somebody else started
 	done      chan struct{} // closed when it is gone
 	ended     sync.Once     // closes done
 	unwatch   chan struct{}
 	unwatched sync.Once // closes unwatch
+}
+
+func newProcess(p postmaster.Postmaster) *process {
+	return &process{Postmaster: p, done: make(chan struct{}), unwatch: make(chan struct{})}
 }
 
 // spawn starts cmd and reaps it when it ends.
@@ -50,8 +48,8 @@ func spawn(cmd *exec.Cmd, data, socketDir string) (*process, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start postgres: %w", err)
 	}
-	p := newProcess(cmd.Process.Pid, data, socketDir)
-	p.child = true
+	p := newProcess(postmaster.Postmaster{PID: cmd.Process.Pid, Data: data, SocketDir: socketDir})
+	p.child = cmd.Process
 	go func() {
 		_ = cmd.Wait() // Why it ended stands in its log.
 		p.end()
@@ -59,53 +57,13 @@ func spawn(cmd *exec.Cmd, data, socketDir string) (*process, error) {
 	return p, nil
 }
 
-func newProcess(pid int, data, socketDir string) *process {
-	return &process{pid: pid, data: data, socketDir: socketDir, done: make(chan struct{}), unwatch: make(chan struct{})}
-}
-
-// readPostmaster reads the file in which a server says who it is: process id, data folder, start time, port and socket
-// folder, one a line. A server that has only begun to start has no socket folder yet.
-func readPostmaster(data string) (*process, bool) {
-	raw, err := os.ReadFile(filepath.Join(data, pidFile))
-	if err != nil {
-		return nil, false
-	}
-	lines := strings.Split(string(raw), "\n")
-	pid, err := strconv.Atoi(strings.TrimSpace(lines[0]))
-	if err != nil || pid <= 0 {
-		return nil, false
-	}
-	socketDir := ""
-	if len(lines) > 4 {
-		socketDir = strings.TrimSpace(lines[4])
-	}
-	return newProcess(pid, data, socketDir), true
-}
-
-// alive reports whether the process is there and is the server of these files, rather than a zombie or a stranger that
-// was given the same number.
-func (p *process) alive() bool {
-	if err := syscall.Kill(p.pid, 0); errors.Is(err, syscall.ESRCH) {
-		return false
-	}
-	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", p.pid))
-	if errors.Is(err, os.ErrNotExist) && !hasProc() {
-		line, err = exec.Command("ps", "-o", "command=", "-p", strconv.Itoa(p.pid)).Output()
-	}
-	return err == nil && bytes.Contains(line, []byte(p.data))
-}
-
-func hasProc() bool {
-	_, err := os.Stat("/proc/self/cmdline")
-	return err == nil
-}
-
-// watch closes done when a process that is not our child goes away.
-func (p *process) watch() {
+// follow watches over a server that is not our child.
+func follow(found postmaster.Postmaster) *process {
+	p := newProcess(found)
 	go func() {
 		ticker := time.NewTicker(pollWatch)
 		defer ticker.Stop()
-		for p.alive() {
+		for p.Alive() {
 			select {
 			case <-p.unwatch:
 				return
@@ -114,6 +72,7 @@ func (p *process) watch() {
 		}
 		p.end()
 	}()
+	return p
 }
 
 func (p *process) end() { p.ended.Do(func() { close(p.done) }) }
@@ -121,67 +80,67 @@ func (p *process) end() { p.ended.Do(func() { close(p.done) }) }
 // forget ends the watch over a process that goes on without us.
 func (p *process) forget() { p.unwatched.Do(func() { close(p.unwatch) }) }
 
+// gone reports whether the process has ended.
+func (p *process) gone() bool {
+	select {
+	case <-p.done:
+		return true
+	default:
+		return p.child == nil && !p.Alive()
+	}
+}
+
+// signal sends sig. That the process has ended is no error.
+func (p *process) signal(sig syscall.Signal) error {
+	if p.child == nil {
+		return p.Signal(sig)
+	}
+	if err := p.child.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("send %s to process %d: %w", sig, p.PID, err)
+	}
+	return nil
+}
+
 // ready waits until the server answers, or is gone.
 func (p *process) ready(ctx context.Context) error {
 	return await(ctx, pollStart, func() (bool, error) {
-		if p.isDone() {
+		if p.gone() {
 			return false, errors.New("postgres ended while starting")
 		}
-		return answers(ctx, p.socketDir), nil
+		return answers(ctx, p.SocketDir), nil
 	})
 }
 
 // shutdown asks for a fast shutdown and waits until the process is gone. It cuts the wait short when ctx ends.
 func (p *process) shutdown(ctx context.Context) error {
 	defer p.forget()
-	defer os.Remove(p.socketDir) // Empty by then, and made anew by the next start.
+	defer os.Remove(p.SocketDir) // Empty by then, and made anew by the next start.
+	fast, cancel := context.WithTimeout(ctx, stopTimeout)
+	defer cancel()
 	if err := p.signal(syscall.SIGINT); err != nil {
 		return err
 	}
-	fast, cancel := context.WithTimeout(ctx, stopTimeout)
-	defer cancel()
-	if p.gone(fast) == nil {
+	if p.awaitEnd(fast) == nil {
 		return nil
 	}
+
+	quit, cancel := context.WithTimeout(context.WithoutCancel(ctx), quitTimeout)
+	defer cancel()
 	if err := p.signal(syscall.SIGQUIT); err != nil {
 		return err
 	}
-	quit, cancel := context.WithTimeout(context.WithoutCancel(ctx), quitTimeout)
-	defer cancel()
-	if err := p.gone(quit); err != nil {
-		return fmt.Errorf("process %d does not end: %w", p.pid, err)
+	if err := p.awaitEnd(quit); err != nil {
+		return fmt.Errorf("process %d does not end: %w", p.PID, err)
 	}
 	return nil
 }
 
-// gone waits for the end of the process.
-func (p *process) gone(ctx context.Context) error {
-	return await(ctx, pollGone, func() (bool, error) {
-		if !p.child && !p.alive() {
-			p.end()
-		}
-		return p.isDone(), nil
-	})
-}
-
-func (p *process) isDone() bool {
-	select {
-	case <-p.done:
-		return true
-	default:
-		return false
+func (p *process) awaitEnd(ctx context.Context) error {
+	err := await(ctx, pollGone, func() (bool, error) { return p.gone(), nil })
+	if err == nil {
+		p.end()
 	}
-}
-
-func (p *process) signal(sig syscall.Signal) error {
-	if p.isDone() || !p.child && !p.alive() {
-		return nil
-	}
-	err := syscall.Kill(p.pid, sig)
-	if err == nil || errors.Is(err, syscall.ESRCH) {
-		return nil
-	}
-	return fmt.Errorf("send %s to process %d: %w", sig, p.pid, err)
+	return err
 }
 
 // answers reports whether the server takes connections.
