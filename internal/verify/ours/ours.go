@@ -6,7 +6,7 @@ package ours
 import (
 	"go/ast"
 	"go/token"
-	"path"
+	"slices"
 	"strings"
 
 	"golang.org/x/tools/go/analysis"
@@ -58,11 +58,13 @@ func Under(rel, root string) bool {
 }
 
 // IsTestSupport reports whether a package exists only to serve tests, like
-// internal/store/storetest. The name decides; the import rules then keep such a
-// package out of the product, which is why other rules can treat it like a test.
+// internal/store/storetest and what lies below it. The name decides; the import
+// rules then keep such a package out of the product, which is why other rules can
+// treat it like a test.
 func IsTestSupport(rel string) bool {
-	base := path.Base(rel)
-	return strings.HasSuffix(base, "test") && base != "test"
+	return slices.ContainsFunc(strings.Split(rel, "/"), func(element string) bool {
+		return strings.HasSuffix(element, "test") && element != "test"
+	})
 }
 
 // IsTest reports whether pos stands in code that is compiled into tests only: a

@@ -48,11 +48,12 @@ func TestUnder_EndsAtAWholeFolder(t *testing.T) {
 func TestIsTestSupport_GoesByTheName(t *testing.T) {
 	t.Parallel()
 	for rel, want := range map[string]bool{
-		"internal/store/storetest": true,
-		"jobs/jobstest":            true,
-		"jobs":                     false,
-		"internal/test":            false,
-		"internal/store/testing":   false,
+		"internal/store/storetest":        true,
+		"internal/store/storetest/keeper": true,
+		"jobs/jobstest":                   true,
+		"jobs":                            false,
+		"internal/test":                   false,
+		"internal/store/testing":          false,
 	} {
 		if got := ours.IsTestSupport(rel); got != want {
 			t.Errorf("IsTestSupport(%q) = %t, want %t", rel, got, want)

@@ -16,7 +16,8 @@ import (
 // at the wait. Only jobs may do so; the ledger and the worker live there.
 //
 // A ticker is no wait for an error by itself: it goes on at its pace whatever
-// happens. It counts when success is what ends the loop.
+// happens. It counts when success is what ends the loop. An error that a called
+// function keeps to itself is out of sight here and stays with the reviewer.
 func (in *inspection) checkLoops() {
 	if in.under("jobs") {
 		return
