@@ -2,9 +2,11 @@ package jobs
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 )
@@ -124,34 +126,27 @@ func ParseCanonical(document []byte) (Policy, error) {
 
 func fromMS(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
 
-// complete fills in what a document may leave out and takes the hash. The defaults become part of the policy, so that a
-// stored version says all there is to know.
-func (p Policy) complete() Policy {
-	if p.Profile == "" {
-		p.Profile = DefaultProfile
-	}
-	if p.RetryAfterCap == 0 {
-		p.RetryAfterCap = DefaultRetryAfterCap
-	}
-	if p.Timeout.Total == 0 {
-		p.Timeout.Total = DefaultTimeout
-	}
-	p.Projects = slices.Sorted(slices.Values(p.Projects))
-	classes := map[string]Action{
-		"blocked":           ActionDiscard,
-		"configuration":     ActionDiscard,
-		"endpoint_disabled": ActionDiscard,
-	}
+// withDefaults fills in what a document may leave out. The defaults become part of the policy, so that a stored version
+// says all there is to know.
+func (p Policy) withDefaults() Policy {
+	p.Profile = cmp.Or(p.Profile, DefaultProfile)
+	p.RetryAfterCap = cmp.Or(p.RetryAfterCap, DefaultRetryAfterCap)
+	p.Timeout.Total = cmp.Or(p.Timeout.Total, DefaultTimeout)
+	classes := map[string]Action{"blocked": ActionDiscard, "configuration": ActionDiscard, "endpoint_disabled": ActionDiscard}
 	// Any receiver may ask to be left alone for a while, so a Retry-After counts unless the document says otherwise.
 	for _, class := range []string{"http.429", "http.503"} {
 		if family, _ := httpFamily(class); p.Classes[family] == "" {
 			classes[class] = ActionSnooze
 		}
 	}
-	for class, action := range p.Classes {
-		classes[class] = action
-	}
+	maps.Copy(classes, p.Classes)
 	p.Classes = classes
+	return p
+}
+
+// sealed takes the hash, which is over everything but the version. The policy must be valid.
+func (p Policy) sealed() Policy {
+	p.Projects = slices.Sorted(slices.Values(p.Projects))
 	p.Hash = sha256.Sum256(p.Canonical())
 	return p
 }

@@ -22,8 +22,8 @@ type projectKey struct {
 	project string
 }
 
-// NewPolicySet makes a set of complete policies, as ParsePolicies gives them. Two that are for the same kind, profile and
-// project are an error.
+// NewPolicySet makes a set of policies. It fills in their defaults, refuses those that are not valid, and refuses two that
+// are for the same kind, profile and project.
 func NewPolicySet(policies ...Policy) (*PolicySet, error) {
 	s := &PolicySet{general: map[policyKey]*Policy{}, own: map[projectKey]*Policy{}}
 	for _, p := range policies {
@@ -38,7 +38,11 @@ func NewPolicySet(policies ...Policy) (*PolicySet, error) {
 }
 
 func (s *PolicySet) add(p Policy) error {
-	p = p.complete()
+	p = p.withDefaults()
+	if err := p.Validate(); err != nil {
+		return err
+	}
+	p = p.sealed()
 	key := policyKey{p.Kind, p.Profile}
 	s.policies = append(s.policies, &p)
 	if len(p.Projects) == 0 {
