@@ -120,8 +120,12 @@ func (r *run) settle(ctx context.Context, err error) error {
 func (r *run) decide(ctx context.Context, err error) (Decision, Record) {
 	now := r.adapter.worker.now()
 	class, reason, delay := ClassOf(err)
-	if interrupted(ctx, err) {
+	var panicked *panicError
+	switch {
+	case interrupted(ctx, err):
 		class, reason, delay = ClassSnooze, ReasonInterrupted, 0
+	case errors.As(err, &panicked):
+		reason = ReasonPanic
 	}
 	h := History{TaskID: r.row.ID, CreatedAt: r.attempt.CreatedAt, Deadline: r.attempt.deadline, Attempt: r.attempt.Number,
 		SnoozesInARow: r.chain.snoozesInARow, Cancelled: cancelledRemotely(ctx), ManualRetry: r.meta.Trigger != TriggerSchedule}

@@ -1,0 +1,213 @@
+package jobs
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+
+	"entrega/internal/store"
+	"entrega/internal/tenant"
+)
+
+func TestStateOf_AgreesWithItsSQLForEveryCombination(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	now := time.Now()
+	for _, river := range []string{"available", "cancelled", "completed", "discarded", "pending", "retryable", "running", "scheduled"} {
+		for _, outcome := range []string{"", "retry", "snooze", "done"} {
+			for name, at := range map[string]time.Time{"due": now.Add(-time.Hour), "later": now.Add(time.Hour)} {
+				id := b.insert(Insert{})
+				b.exec(`update river_job set state = $2::river_job_state, scheduled_at = $3,
+					finalized_at = case when $2 in ('cancelled', 'completed', 'discarded') then now() end,
+					metadata = case when $4 = '' then metadata else metadata || jsonb_build_object('outcome', $4) end where id = $1`, id, river, at, outcome)
+				var sql string
+				if err := b.pool.QueryRow(t.Context(), `select `+stateSQL+` from river_job where id = $1`, id).Scan(&sql); err != nil {
+					t.Fatal(err)
+				}
+				want := StateOf(river, outcome, at, now)
+				if TaskState(sql) != want {
+					t.Errorf("%s, %q, %s: Go says %s, SQL says %s", river, outcome, name, want, sql)
+				}
+				// The list of a state finds exactly the rows that have it.
+				for _, s := range TaskStates() {
+					list, err := b.client.ListTasks(t.Context(), b.pool, testProject, TaskFilter{State: s, ID: id}, store.Page{})
+					if err != nil {
+						t.Fatal(err)
+					}
+					if (len(list.Rows) == 1) != (s == want) {
+						t.Errorf("%s, %q, %s is %s, and the list of %s has %d rows", river, outcome, name, want, s, len(list.Rows))
+					}
+				}
+				b.exec(`delete from river_job where id = $1`, id)
+			}
+		}
+	}
+}
+
+func TestListTasks_PagesBothWaysWithoutGapsOrForeignRows(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	var want []int64
+	for i := range 25 {
+		b.insert(Insert{ProjectID: "project_other"})
+		id := b.insert(Insert{ScheduledAt: time.Now().Add(time.Duration(i%2) * time.Hour)})
+		want = append([]int64{id}, want...)
+	}
+	page, got := store.Page{Limit: 10}, []int64{}
+	var lastPrev string
+	for {
+		list, err := b.client.ListTasks(t.Context(), b.pool, testProject, TaskFilter{}, page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, task := range list.Rows {
+			got = append(got, task.ID)
+		}
+		lastPrev = list.Prev
+		if list.Next == "" {
+			break
+		}
+		page.Cursor = list.Next
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Fatal(diff)
+	}
+	back, err := b.client.ListTasks(t.Context(), b.pool, testProject, TaskFilter{}, store.Page{Limit: 10, Cursor: lastPrev})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(back.Rows) != 10 || back.Rows[0].ID != want[10] {
+		t.Fatalf("the page before starts with %d, want %d", back.Rows[0].ID, want[10])
+	}
+}
+
+func TestListTasks_SinceFindsItsFloorByBisection(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	var ids []int64
+	for i := range 40 {
+		id := b.insert(Insert{})
+		ids = append(ids, id)
+		b.exec(`update river_job set created_at = now() - make_interval(hours => $2) where id = $1`, id, 40-i)
+	}
+	list, err := b.client.ListTasks(t.Context(), b.pool, testProject, TaskFilter{Since: time.Now().Add(-10*time.Hour - 30*time.Minute)}, store.Page{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(list.Rows) != 10 || list.Rows[9].ID != ids[30] {
+		t.Fatalf("%d rows", len(list.Rows))
+	}
+	floor, err := idFloor(t.Context(), b.pool, time.Now().Add(-10*time.Hour-30*time.Minute))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if floor < ids[28] || floor > ids[30] {
+		t.Fatalf("the floor is %d, outside %d to %d", floor, ids[28], ids[30])
+	}
+}
+
+func TestCountTasks_StopsAtItsLimitAndSeesOnlyItsProject(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.insert(Insert{ProjectID: "project_other"})
+	b.insert(Insert{})
+	b.exec(`insert into river_job (kind, queue, max_attempts, args, metadata, state, finalized_at)
+		select 'webhook.deliver', 'webhook', 21, '{}', '{"project_id": "project_test"}', 'completed', now() from generate_series(1, 10500)`)
+	counts, err := b.client.CountTasks(t.Context(), b.pool, testProject, TaskFilter{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if counts[StatePending] != 1 || counts[StateCompleted] != CountLimit+1 || counts[StateRunning] != 0 {
+		t.Fatal(counts)
+	}
+}
+
+func TestRetry_FiftyClicksMakeOneAttempt(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	id := b.insert(Insert{})
+	b.exec(`update river_job set state = 'discarded', finalized_at = now(), attempt = 1 where id = $1`, id)
+	var clicks sync.WaitGroup
+	errs := make(chan error, 50)
+	for range 50 {
+		clicks.Go(func() {
+			_, err := b.client.Retry(t.Context(), testActor, testProject, id)
+			errs <- err
+		})
+	}
+	clicks.Wait()
+	close(errs)
+	won := 0
+	for err := range errs {
+		switch {
+		case err == nil:
+			won++
+		case !IsConflict(err, CodeAlreadyQueued):
+			t.Error(err)
+		}
+	}
+	if won != 1 {
+		t.Fatalf("%d clicks won", won)
+	}
+	audit, err := tenant.AuditOfSubject(t.Context(), b.pool, testProject, "task", fmt.Sprint(id), 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(audit) != 1 || audit[0].Action != "task.retry" {
+		t.Fatalf("%+v", audit)
+	}
+}
+
+func TestRetry_SaysWhyNot(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	for state, code := range map[string]string{"completed": CodeCompleted, "running": CodeRunning, "available": CodeAlreadyQueued} {
+		id := b.insert(Insert{})
+		b.exec(`update river_job set state = $2::river_job_state, finalized_at = case when $2 = 'completed' then now() end where id = $1`, id, state)
+		if _, err := b.client.Retry(t.Context(), testActor, testProject, id); !IsConflict(err, code) {
+			t.Errorf("%s: %v", state, err)
+		}
+	}
+	foreign := b.insert(Insert{ProjectID: "project_other"})
+	if _, err := b.client.Retry(t.Context(), testActor, testProject, foreign); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("a foreign id: %v", err)
+	}
+	viewer := testActor
+	viewer.Role = tenant.RoleViewer
+	own := b.insert(Insert{})
+	if _, err := b.client.Retry(t.Context(), viewer, testProject, own); !errors.Is(err, tenant.ErrForbidden) {
+		t.Errorf("a viewer: %v", err)
+	}
+	if _, err := b.client.Cancel(t.Context(), viewer, testProject, own); !errors.Is(err, tenant.ErrForbidden) {
+		t.Errorf("a viewer: %v", err)
+	}
+}
+
+func TestPromote_TakesTheOldestPendingFirst(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	var ids []int64
+	for range 5 {
+		ids = append(ids, b.insert(Insert{EndpointID: "endpoint_1", Pending: true}))
+	}
+	n, err := Promote(t.Context(), b.pool, "endpoint_1", 2)
+	if err != nil || n != 2 {
+		t.Fatal(n, err)
+	}
+	rows, err := b.pool.Query(t.Context(), `select id from river_job where state = 'available' order by id`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(ids[:2], got); diff != "" {
+		t.Fatal(diff)
+	}
+}
