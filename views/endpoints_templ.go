@@ -474,7 +474,7 @@ func endpointTable(l Layout, caption string, rows []EndpointRow) templ.Component
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = eventTypes(r.EventTypes, 2).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = eventTypes(r.EventTypes, 1).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

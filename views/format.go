@@ -69,6 +69,9 @@ func size(bytes int64) string {
 // duration writes how long something took or will take, with the precision a
 // person can use: 412 ms, 5.2 s, 29 min 36 s, 2 h 5 min, 5 d 3 h.
 func duration(d time.Duration) string {
+	if d >= time.Second && d < time.Minute {
+		d = d.Round(100 * time.Millisecond)
+	}
 	switch {
 	case d < 0:
 		return "−" + duration(-d)
@@ -79,7 +82,7 @@ func duration(d time.Duration) string {
 	case d < time.Second:
 		return strconv.FormatInt(d.Milliseconds(), 10) + nbsp + "ms"
 	case d < time.Minute:
-		return trimZero(math.Floor(d.Seconds()*10)/10, 1) + nbsp + "s"
+		return trimZero(d.Seconds(), 1) + nbsp + "s"
 	case d < time.Hour:
 		return pair(d, time.Minute, "min", time.Second, "s")
 	case d < 24*time.Hour:
@@ -123,7 +126,7 @@ func jitter(base, chosen time.Duration) string {
 // The panel's script counts on with the same words.
 func relative(now, at time.Time) string {
 	d := at.Sub(now)
-	if d < 0 {
+	if d <= 0 {
 		return ago(-d, at)
 	}
 	if d < time.Second {
