@@ -140,6 +140,6 @@ func duplicateSentence(key projectKey, line int) string {
 	return fmt.Sprintf("kind %s, profile %s%s already has a document at line %d.", key.kind, key.profile, of, line)
 }
 
-func joinSorted(names map[string]bool) string {
+func joinSorted[V any](names map[string]V) string {
 	return strings.Join(slices.Sorted(maps.Keys(names)), ", ")
 }
