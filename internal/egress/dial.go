@@ -1,0 +1,66 @@
+package egress
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"net/http/httptrace"
+	"net/netip"
+	"syscall"
+)
+
+// dial makes a connection for the attempt in the context. That context is detached from the attempt's end: when another
+// connection comes free first, this one is made all the same and waits in the pool for the next attempt. Otherwise a lane
+// that is faster than a handshake would begin many connections and keep none. An attempt that fails abandons its dial.
+func (d *Door) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	return d.connect(ctx, attemptFrom(ctx), network, addr)
+}
+
+// dialTLS makes a connection and a TLS session on it. The handshake is made here and not by the transport because its
+// limit belongs to the request and its errors have to be told from those of the connection.
+func (d *Door) dialTLS(ctx context.Context, network, addr string) (net.Conn, error) {
+	a := attemptFrom(ctx)
+	conn, err := d.connect(ctx, a, network, addr)
+	if err != nil {
+		return nil, err
+	}
+	a.enter(PhaseTLS)
+	ctx, cancel := context.WithTimeoutCause(ctx, a.limits.TLS, errDeadline)
+	defer cancel()
+	a.abandonWith(cancel)
+	config := d.tls.Clone()
+	config.ServerName = a.host
+	session := tls.Client(conn, config)
+	if err := session.HandshakeContext(ctx); err != nil {
+		conn.Close()
+		return nil, &handshakeError{a.dialed(err)}
+	}
+	return session, a.dialed(nil)
+}
+
+func (d *Door) connect(ctx context.Context, a *attempt, network, addr string) (net.Conn, error) {
+	a.enter(PhaseConnect)
+	ctx, cancel := context.WithTimeoutCause(ctx, a.limits.Connect, errDeadline)
+	defer cancel()
+	a.abandonWith(cancel)
+	conn, err := d.dialer.DialContext(httptrace.WithClientTrace(ctx, a.dialTrace()), network, addr)
+	if err := a.dialed(err); err != nil {
+		return nil, err
+	}
+	return conn, nil
+}
+
+// control is gate 2. The dialer calls it for every address it is about to connect to, with the address as the kernel
+// will see it, so no answer of a name server can come between the judgement and the connection.
+func (d *Door) control(ctx context.Context, network, address string, _ syscall.RawConn) error {
+	a := attemptFrom(ctx)
+	peer, err := netip.ParseAddrPort(address)
+	if err != nil || network != "tcp4" && network != "tcp6" {
+		return blockedHost(a.host)
+	}
+	if err := d.judge.resolved(a.host, peer); err != nil {
+		return err
+	}
+	a.tried(netip.AddrPortFrom(plain(peer.Addr()), peer.Port()))
+	return nil
+}

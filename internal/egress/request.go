@@ -1,0 +1,147 @@
+package egress
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/textproto"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/net/http/httpguts"
+)
+
+// Request is one request to send, once.
+type Request struct {
+	// Method is POST when empty.
+	Method string
+	URL    string
+	// Header is read and not changed. It must not name the headers that belong to the connection or the framing.
+	Header http.Header
+	// Body is not touched any more once [Door.Send] has returned.
+	Body []byte
+	// Timeouts are limits for this request. Zero fields stand for the defaults.
+	Timeouts Timeouts
+	// AllowIdempotencyKey permits the headers Idempotency-Key and X-Idempotency-Key, for mail APIs. Elsewhere they are
+	// refused, because net/http takes them as leave to send a request again.
+	AllowIdempotencyKey bool
+}
+
+// The limits of an attempt when the request names none.
+const (
+	defaultTotal   = 10 * time.Second
+	defaultConnect = 3 * time.Second
+	defaultTLS     = 3 * time.Second
+)
+
+// Timeouts limit one attempt. Zero stands for the default.
+type Timeouts struct {
+	// Total covers the whole attempt, reading the body included. 10 s by default.
+	Total time.Duration
+	// Connect covers looking up the name and connecting to one of its addresses. 3 s by default.
+	Connect time.Duration
+	// TLS covers the handshake. 3 s by default.
+	TLS time.Duration
+}
+
+func (t Timeouts) withDefaults() Timeouts {
+	if t.Total <= 0 {
+		t.Total = defaultTotal
+	}
+	if t.Connect <= 0 {
+		t.Connect = defaultConnect
+	}
+	if t.TLS <= 0 {
+		t.TLS = defaultTLS
+	}
+	return t
+}
+
+// ownHeaders belong to the connection or to the framing of the message (RFC 9110, section 7.6.1), so the door sets
+// them. Expect would split a request into two steps.
+var ownHeaders = []string{
+	"Connection", "Content-Length", "Expect", "Host", "Keep-Alive", "Proxy-Authorization", "Proxy-Connection", "Te",
+	"Trailer", "Transfer-Encoding", "Upgrade",
+}
+
+// header checks the headers of the request and returns a copy of the map with the user agent. A *configError names the
+// field and never its value.
+func (r *Request) header(userAgent string) (http.Header, error) {
+	h := make(http.Header, len(r.Header)+1)
+	hasAgent := false
+	for name, values := range r.Header {
+		if !httpguts.ValidHeaderFieldName(name) {
+			return nil, &configError{fmt.Sprintf("The header name %q is not valid: use letters, digits and hyphens.", name)}
+		}
+		for _, v := range values {
+			if !httpguts.ValidHeaderFieldValue(v) {
+				return nil, &configError{fmt.Sprintf("The value of the header %s is not valid: it holds a line break or another control character.", name)}
+			}
+		}
+		switch key := textproto.CanonicalMIMEHeaderKey(name); {
+		case slices.Contains(ownHeaders, key):
+			return nil, &configError{fmt.Sprintf("The header %s is set by the server itself and cannot be given.", name)}
+		case (key == "Idempotency-Key" || key == "X-Idempotency-Key") && !r.AllowIdempotencyKey:
+			return nil, &configError{fmt.Sprintf("The header %s cannot be sent: HTTP clients and proxies take it as leave to repeat a request. Receivers tell repeats by the webhook-id.", name)}
+		case key == "User-Agent":
+			hasAgent = true
+		}
+		h[name] = values
+	}
+	if !hasAgent {
+		h["User-Agent"] = []string{userAgent}
+	}
+	return h, nil
+}
+
+// method returns the method to use, or a *configError when it is no token (RFC 9110, section 9.1) or makes a tunnel.
+func (r *Request) method() (string, error) {
+	switch {
+	case r.Method == "":
+		return http.MethodPost, nil
+	case !httpguts.ValidHeaderFieldName(r.Method), r.Method == http.MethodConnect:
+		return "", &configError{fmt.Sprintf("The method %q cannot be used.", r.Method)}
+	}
+	return r.Method, nil
+}
+
+var errSealed = errors.New("the attempt is over")
+
+// requestBody reads out the bytes of a request until it is sealed. The transport may go on reading after it has
+// returned; sealing gives the bytes back to their owner and keeps a late writer from completing the request.
+type requestBody struct {
+	mu      sync.Mutex
+	rest    []byte
+	sealed  bool
+	drained bool
+}
+
+// Read implements io.Reader. The last bytes come together with io.EOF, so that the transport need not ask again.
+func (b *requestBody) Read(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.sealed {
+		return 0, errSealed
+	}
+	n := copy(p, b.rest)
+	b.rest = b.rest[n:]
+	if len(b.rest) == 0 {
+		return n, io.EOF
+	}
+	return n, nil
+}
+
+// Close implements io.Closer. The transport closes a body that it has read; that says nothing about the attempt.
+func (b *requestBody) Close() error { return nil }
+
+// seal ends reading and reports whether all bytes had been read by then. Sealing again changes nothing.
+func (b *requestBody) seal() (drained bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.sealed {
+		b.sealed, b.drained, b.rest = true, len(b.rest) == 0, nil
+	}
+	return b.drained
+}
