@@ -136,14 +136,15 @@ func prepare[T any](c *Client, k Kind[T], args T, in Insert) (rawArgs, *river.In
 // Promote makes up to n pending deliveries of an endpoint available, oldest first, and returns how many it made so.
 // Rows that somebody else is promoting are passed over.
 func Promote(ctx context.Context, db store.DB, endpointID string, n int) (int, error) {
+	// The CTE is materialised, since a subquery with LIMIT and SKIP LOCKED may be run again for each row of a join.
 	tag, err := db.Exec(ctx, `
-		update river_job set state = 'available', scheduled_at = now()
-		where id in (
+		with next as materialized (
 			select id from river_job
 			where endpoint_id = $1 and state = 'pending'
 			order by id limit $2
 			for update skip locked)
-		and state = 'pending'`, endpointID, n)
+		update river_job set state = 'available', scheduled_at = now()
+		from next where river_job.id = next.id and river_job.state = 'pending'`, endpointID, n)
 	if err != nil {
 		return 0, fmt.Errorf("promote deliveries of an endpoint: %w", err)
 	}

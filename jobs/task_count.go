@@ -51,14 +51,14 @@ func (c *Client) CountTasks(ctx context.Context, db store.DB, project string, f 
 		if i > 0 {
 			b.WriteString(" union all ")
 		}
-		fmt.Fprintf(&b, "select '%s' as state, count(*) as n from (", s)
+		fmt.Fprintf(&b, "select '%s' as state, count(*) as n from (select 1 from (", s)
 		for j, part := range partsOf(s) {
 			if j > 0 {
 				b.WriteString(" union all ")
 			}
 			fmt.Fprintf(&b, "(select 1 from river_job where state = '%s'%s%s limit @most)", part.state, and(part.where), where)
 		}
-		b.WriteString(" limit @most) as t")
+		b.WriteString(") as parts limit @most) as counted")
 	}
 	rows, err := db.Query(ctx, b.String(), args)
 	if err != nil {

@@ -103,7 +103,16 @@ func NewWorker(o WorkerOptions, registrations ...Registration) (*Worker, error) 
 			return nil, err
 		}
 	}
-	config := &river.Config{
+	rc, err := river.NewClient(riverpgxv5.New(o.Pool), w.riverConfig(o, workers))
+	if err != nil {
+		return nil, fmt.Errorf("make River's client: %w", err)
+	}
+	w.river = rc
+	return w, nil
+}
+
+func (w *Worker) riverConfig(o WorkerOptions, workers *river.Workers) *river.Config {
+	return &river.Config{
 		ID:                          w.node.ID,
 		Logger:                      o.Logger,
 		Workers:                     workers,
@@ -122,12 +131,6 @@ func NewWorker(o WorkerOptions, registrations ...Registration) (*Worker, error) 
 			"task_project_kind_state_idx", "task_endpoint_state_idx", "task_event_idx"},
 		TestOnly: o.Testing,
 	}
-	rc, err := river.NewClient(riverpgxv5.New(o.Pool), config)
-	if err != nil {
-		return nil, fmt.Errorf("make River's client: %w", err)
-	}
-	w.river = rc
-	return w, nil
 }
 
 func (w *Worker) register(workers *river.Workers, r Registration) error {
