@@ -61,7 +61,7 @@ func (a *adapter) Work(ctx context.Context, row *rivertype.JobRow, doInner func(
 // prepare loads the task's chain where there may be one, records attempts that a crash swallowed, and builds the Attempt.
 func (r *run) prepare(ctx context.Context) error {
 	w := r.adapter.worker
-	policy, _ := w.client.policies.For(r.reg.policyKind, r.reg.profile)
+	policy, _ := w.client.policies.ForProject(r.reg.policyKind, r.reg.profile, r.meta.ProjectID)
 	r.chain = newChainState(r.row.ID)
 	if len(r.row.AttemptedBy) > 1 || r.row.Attempt > 1 {
 		var err error
@@ -170,6 +170,8 @@ func (r *run) mark(ctx context.Context, d Decision) error {
 	if d.Verdict != VerdictSnoozed || ev.Sent {
 		updates["attempt"] = r.attempt.Number
 		updates["last"] = last
+	}
+	if d.Verdict != VerdictSnoozed { // a person's retry that was snoozed is still theirs
 		updates["trigger"] = TriggerSchedule
 	}
 	for key, value := range updates {

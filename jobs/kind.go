@@ -86,7 +86,7 @@ func (a *Attempt) Policy() Policy { return a.policy }
 // UseProfile chooses another profile of the kind's policy for this attempt, as when an endpoint has one of its own.
 // An unknown profile keeps the present one and is an error.
 func (a *Attempt) UseProfile(profile string) error {
-	p, ok := a.policies.For(a.policyKind, profile)
+	p, ok := a.policies.ForProject(a.policyKind, profile, a.ProjectID)
 	if !ok {
 		return fmt.Errorf("kind %s has no profile %q", a.policyKind, profile)
 	}
