@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -51,7 +50,6 @@ type cluster struct {
 	account account
 	install Installation
 	opts    Options
-	logger  *slog.Logger
 }
 
 // openCluster finds the binaries and the files, and makes the cluster when there is none. The caller holds the gate.
@@ -64,7 +62,6 @@ func openCluster(ctx context.Context, opts Options) (*cluster, error) {
 		log:     filepath.Join(opts.Dir, logFile),
 		install: installs[0],
 		opts:    opts,
-		logger:  opts.Logger,
 	}
 	if c.account, err = accountFor(filepath.Join(opts.Dir, "pg")); err != nil {
 		return nil, err
@@ -172,11 +169,20 @@ func (c *cluster) command(ctx context.Context, socketDir string) *exec.Cmd {
 	return cmd
 }
 
-// attach returns the server that already runs on these files, once it answers, or nil when none runs.
-func (c *cluster) attach(ctx context.Context) (*process, error) {
+// attach returns the server that already runs on the cluster of dir, once it answers, or nil when none runs. It starts no
+// program, so that coming second costs next to nothing.
+func attach(ctx context.Context, dir string) (*process, error) {
+	data, err := filepath.EvalSymlinks(filepath.Join(dir, "pg"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, explainPermission(dir, fmt.Errorf("find the private postgres: %w", err))
+	}
+
 	var found *process
-	err := await(ctx, pollStart, func() (bool, error) {
-		p, ok := postmaster.Find(c.data)
+	err = await(ctx, pollStart, func() (bool, error) {
+		p, ok := postmaster.Find(data)
 		if !ok || !p.Alive() {
 			return true, nil
 		}
@@ -187,23 +193,19 @@ func (c *cluster) attach(ctx context.Context) (*process, error) {
 		return false, nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("a postgres runs on %s but does not answer, see %s: %w", c.data, c.log, err)
+		return nil, fmt.Errorf("a postgres runs on %s but does not answer, see %s: %w", data, filepath.Join(dir, logFile), err)
 	}
-	if found != nil {
-		return found, nil
-	}
+	return found, nil
+}
 
+// launch starts the server and waits until it answers. The caller has made sure that none runs.
+func (c *cluster) launch(ctx context.Context) (*process, error) {
 	// What is left of a killed server would stop the next one when its process id is in use again or not yet reaped.
 	// The server itself refuses to share its memory with one that still lives.
-	err = os.Remove(filepath.Join(c.data, postmaster.PIDFile))
+	err := os.Remove(filepath.Join(c.data, postmaster.PIDFile))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("remove a stale %s: %w", postmaster.PIDFile, err)
 	}
-	return nil, nil
-}
-
-// launch starts the server and waits until it answers.
-func (c *cluster) launch(ctx context.Context) (*process, error) {
 	socketDir, err := c.socketDir(ctx)
 	if err != nil {
 		return nil, err

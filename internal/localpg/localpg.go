@@ -108,17 +108,19 @@ func start(ctx context.Context, opts Options, users *flock.File) (*Server, error
 		return nil, err
 	}
 
-	c, err := openCluster(ctx, opts)
+	proc, err := attach(ctx, opts.Dir)
 	if err != nil {
 		return nil, err
 	}
-	proc, err := c.attach(ctx)
 	attached := proc != nil
-	if err == nil && !attached {
-		proc, err = c.launch(ctx)
-	}
-	if err != nil {
-		return nil, err
+	if !attached {
+		c, err := openCluster(ctx, opts)
+		if err != nil {
+			return nil, err
+		}
+		if proc, err = c.launch(ctx); err != nil {
+			return nil, err
+		}
 	}
 	s := &Server{Owned: alone, SocketDir: proc.SocketDir, dir: opts.Dir, proc: proc, users: users, log: opts.Logger}
 	if err := ensureDatabase(ctx, s); err != nil {
@@ -135,7 +137,7 @@ func start(ctx context.Context, opts Options, users *flock.File) (*Server, error
 	if !held {
 		return nil, fmt.Errorf("another program locks %s: end it", filepath.Join(opts.Dir, usersFile))
 	}
-	s.log.InfoContext(ctx, "private postgres ready", "folder", c.data, "attached", attached, "owned", alone)
+	s.log.InfoContext(ctx, "private postgres ready", "folder", proc.Data, "attached", attached, "owned", alone)
 	return s, nil
 }
 
@@ -159,11 +161,19 @@ func (s *Server) Done() <-chan struct{} { return s.proc.done }
 // transactions are rolled back, what was committed is written out) and waits until it is gone. Close the pools first.
 // Give it a live context: the one that a signal has cancelled is over. Further calls return the first one's result.
 func (s *Server) Stop(ctx context.Context) error {
-	s.leaving.Do(func() { s.left = s.leave(ctx) })
+	s.leaving.Do(func() { s.left = s.stop(ctx) })
 	return s.left
 }
 
-func (s *Server) leave(ctx context.Context) error {
+// Leave ends this process's use of the server and never stops it: somebody else sees to that. Stop does nothing after it.
+func (s *Server) Leave() {
+	s.leaving.Do(func() {
+		s.proc.forget()
+		s.users.Close()
+	})
+}
+
+func (s *Server) stop(ctx context.Context) error {
 	defer s.users.Close()
 	gate, err := flock.Exclusive(ctx, filepath.Join(s.dir, gateFile))
 	if err != nil {

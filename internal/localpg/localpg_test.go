@@ -48,12 +48,6 @@ func startIn(t *testing.T, dir string) *Server {
 	return s
 }
 
-// abandon leaves a server the way a killed process does: its locks are gone and nothing was stopped.
-func abandon(s *Server) {
-	s.leaving.Do(func() {})
-	s.users.Close()
-}
-
 func query[T any](t *testing.T, s *Server, sql string) T {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), s.DSN(Database))
@@ -168,7 +162,7 @@ func TestStart_TakesOverTheServerOfAKilledProcess(t *testing.T) {
 	t.Parallel()
 	dir := dataDir(t)
 	killed := startIn(t, dir)
-	abandon(killed)
+	killed.Leave() // As the kernel does for a killed process: its locks are gone, and nothing was stopped.
 
 	next := startIn(t, dir)
 	if !next.Owned {
@@ -187,7 +181,7 @@ func TestStart_AfterEverythingWasKilled(t *testing.T) {
 	t.Parallel()
 	dir := dataDir(t)
 	killed := startIn(t, dir)
-	abandon(killed)
+	killed.Leave() // As the kernel does for a killed process: its locks are gone, and nothing was stopped.
 	if err := syscall.Kill(killed.proc.PID, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}

@@ -83,6 +83,10 @@ func (f *File) TryShared() (held bool, err error) {
 	return f.lock(syscall.LOCK_SH | syscall.LOCK_NB)
 }
 
+// Handle is the open file, for a child process to inherit (exec.Cmd.ExtraFiles): the lock then lasts until both have
+// closed it.
+func (f *File) Handle() *os.File { return f.file }
+
 // Close gives the lock up, if any is held.
 func (f *File) Close() { _ = f.file.Close() }
 
