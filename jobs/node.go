@@ -29,16 +29,21 @@ type Node struct {
 	SeenAt    time.Time `db:"seen_at"`
 }
 
+// NewNodeID makes a name for a process among the nodes.
+func NewNodeID() string {
+	var b [6]byte
+	// rand.Read never fails.
+	_, _ = rand.Read(b[:])
+	return "node_" + hex.EncodeToString(b[:])
+}
+
 func newNode(id, version string) Node {
 	host, err := os.Hostname()
 	if err != nil {
 		host = "unknown"
 	}
 	if id == "" {
-		var b [6]byte
-		// rand.Read never fails.
-		_, _ = rand.Read(b[:])
-		id = "node_" + hex.EncodeToString(b[:])
+		id = NewNodeID()
 	}
 	return Node{ID: id, Host: host, Version: version}
 }
