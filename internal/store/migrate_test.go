@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/fstest"
 
@@ -131,20 +132,28 @@ func TestWithLock_SecondWaitsForTheFirst(t *testing.T) {
 		return free
 	}
 
-	firstLeft, second := false, make(chan error, 1)
+	var firstLeft atomic.Bool
+	second := make(chan error, 1)
 	err := store.WithLock(t.Context(), pool, "name", func(context.Context) error {
 		if free() {
 			t.Error("the lock is free inside")
 		}
 		go func() {
 			second <- store.WithLock(t.Context(), pool, "name", func(context.Context) error {
-				if !firstLeft {
+				if !firstLeft.Load() {
 					return errors.New("the second came in while the first was inside")
 				}
 				return nil
 			})
 		}()
-		firstLeft = true
+		for asked := 0; asked < 2; { // Both sessions have asked, and the second was refused.
+			err := pool.QueryRow(t.Context(), `select count(*) from pg_stat_activity where datname = current_database()
+				and state = 'idle' and query like 'select pg_try_advisory_lock%'`).Scan(&asked)
+			if err != nil {
+				return err
+			}
+		}
+		firstLeft.Store(true)
 		return nil
 	})
 	if err := errors.Join(err, <-second); err != nil {

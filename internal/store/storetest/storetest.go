@@ -108,6 +108,7 @@ func open(ctx context.Context, t testing.TB) *cluster {
 	server, err := localpg.Start(ctx, localpg.Options{Dir: dir, Volatile: true, Settings: map[string]string{
 		"autovacuum":         "off", // It would connect to a template that is being cloned.
 		"checkpoint_timeout": "1h",
+		"log_checkpoints":    "off",
 		"max_wal_size":       "4GB",
 	}})
 	if err != nil {
