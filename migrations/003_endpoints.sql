@@ -17,9 +17,14 @@ create table endpoints (
     paused_at       timestamptz,
     disabled_at     timestamptz,
     disabled_reason text,                                -- gone | failing | failures_in_a_row | manual
-    disabled_detail text
+    disabled_detail text,
+    -- A creation may name a key: the same key again answers this endpoint as long as it exists.
+    idempotency_key  text,
+    idempotency_hash bytea                               -- SHA-256 of what was asked for
 );
-create index endpoints_project_idx on endpoints (project_id, created_at desc, id) where deleted_at is null;
+create index endpoints_project_idx on endpoints (project_id, created_at desc, id desc) where deleted_at is null;
+create index endpoints_disabled_idx on endpoints (created_at desc, id desc) where deleted_at is null and disabled_at is not null;
+create unique index endpoints_idempotency_key on endpoints (project_id, idempotency_key) where idempotency_key is not null;
 
 create table endpoint_secrets (
     id          text primary key,
@@ -45,6 +50,9 @@ create table endpoint_lanes (
     last_success_at   timestamptz                        -- start of the newest successful attempt
 );
 create index endpoint_lanes_holder_idx on endpoint_lanes (holder) where holder is not null;
+
+-- Deliveries that wait in the table for their lane. Few rows change here, and the sweep finds their endpoints by it.
+create index task_pending_idx on river_job (endpoint_id, id) where state = 'pending' and endpoint_id is not null;
 
 -- Nodes keep endpoints in memory; this tells them what changed.
 create function entrega_endpoint_changed() returns trigger language plpgsql as $$
