@@ -1,0 +1,256 @@
+package webhooks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"entrega/internal/egress"
+	"entrega/internal/store"
+	"entrega/jobs"
+)
+
+// DeliverArgs name one delivery: one event to one endpoint.
+type DeliverArgs struct {
+	ProjectID  string `json:"projectId"`
+	EventID    string `json:"eventId"`
+	EndpointID string `json:"endpointId"`
+}
+
+// Deliver is the kind of a delivery. Its timeout leaves room for waiting in the lane, for the longest attempt an endpoint may
+// ask for, and for the bookkeeping after it.
+var Deliver = jobs.Kind[DeliverArgs]{Name: "webhook.deliver", Queue: jobs.QueueWebhook, Timeout: 75 * time.Second}
+
+// The recorded words for deliveries that end without a request, or after just one.
+const (
+	reasonEventPruned = "event_pruned"
+	// ReasonTestFailed is a test that failed. A test is tried once.
+	ReasonTestFailed = "test_failed"
+)
+
+const (
+	// pausedByPersonDelay is how often a delivery asks whether a person's pause has ended.
+	pausedByPersonDelay = time.Minute
+	// notReadyDelay is how long a delivery stays away when our own side cannot serve it.
+	notReadyDelay = 5 * time.Second
+	// healthTimeout bounds the writing of an endpoint's health, which goes on when the attempt's time is over.
+	healthTimeout = 5 * time.Second
+)
+
+// deliver makes one attempt of one delivery.
+func (d *Deliverer) deliver(ctx context.Context, job *jobs.Job[DeliverArgs]) error {
+	args := job.Args
+	t, err := d.targets.some(ctx, args.ProjectID, args.EndpointID)
+	if errors.Is(err, store.ErrNotFound) {
+		return disabledOutcome(job.Policy(), "The endpoint does not exist any more.")
+	}
+	if err != nil {
+		return d.notReady(ctx, job, err)
+	}
+	ln, err := d.place(ctx, job, t)
+	if err != nil {
+		return err
+	}
+	failed := false
+	defer func() { d.lanes.leave(ln, failed) }()
+
+	b, err := readBriefing(ctx, d.pool, args)
+	if err != nil {
+		return d.notReady(ctx, job, err)
+	}
+	d.lanes.observe(ln, b.health, b.Backlog)
+	if err := d.beforeSending(job, b); err != nil {
+		return err
+	}
+	if t, err = d.targets.at(ctx, args.ProjectID, args.EndpointID, b.Version); err != nil {
+		return d.notReady(ctx, job, err)
+	}
+	if err := d.lanes.pace(ctx, ln); err != nil {
+		return err
+	}
+	err = d.send(ctx, job, ln, t, b)
+	class, _, _ := jobs.ClassOf(err)
+	failed = class == jobs.ClassRetry
+	if failed && job.Trigger == jobs.TriggerTest && !errors.Is(err, context.Canceled) {
+		return jobs.Discard(err, ReasonTestFailed)
+	}
+	return err
+}
+
+// place gets the delivery a place in its lane, on the one node that works it.
+func (d *Deliverer) place(ctx context.Context, job *jobs.Job[DeliverArgs], t *target) (*lane, error) {
+	ln := d.lanes.hold(t)
+	if d.lanes.needsLease(ln) {
+		if err := d.lease(ctx, job, ln); err != nil {
+			d.lanes.drop(ln)
+			return nil, err
+		}
+	}
+	if err := d.lanes.enter(ctx, ln, job.TaskID); err != nil {
+		return nil, err
+	}
+	if !d.lanes.holds(ln) {
+		if err := d.lease(ctx, job, ln); err != nil {
+			d.lanes.leave(ln, false)
+			return nil, err
+		}
+	}
+	return ln, nil
+}
+
+// lease takes the lane's lease. Where another node has it the delivery goes back into the queue, unless it has come to its
+// end anyway.
+func (d *Deliverer) lease(ctx context.Context, job *jobs.Job[DeliverArgs], ln *lane) error {
+	s, err := takeLease(ctx, d.pool, d.nodeID, ln.projectID, ln.endpointID)
+	if err != nil {
+		return d.notReady(ctx, job, err)
+	}
+	if s.taken {
+		d.lanes.leased(ln, s)
+		return nil
+	}
+	b, err := readBriefing(ctx, d.pool, job.Args)
+	if err != nil {
+		return d.notReady(ctx, job, err)
+	}
+	if err := d.beforeSending(job, b); err != nil {
+		return err
+	}
+	return jobs.Snooze(elsewhereDelay, reasonElsewhere)
+}
+
+// beforeSending chooses the policy and says why nothing is to be sent, if so.
+func (d *Deliverer) beforeSending(job *jobs.Job[DeliverArgs], b briefing) error {
+	if b.Profile != "" {
+		// A profile that a changed policy file no longer has leaves the delivery to the standard one.
+		_ = job.UseProfile(b.Profile)
+	}
+	job.SetDeadline(orZero(b.ExpiresAt))
+	now := d.now()
+	switch {
+	case b.Gone != "":
+		return disabledOutcome(job.Policy(), b.Gone)
+	case !b.EventFound:
+		return jobs.Discard(&deliveryError{sentence: "The event was removed by retention before it could be sent."}, reasonEventPruned)
+	case b.ExpiresAt != nil && !now.Before(*b.ExpiresAt) && job.Trigger == jobs.TriggerSchedule:
+		return jobs.Discard(&deliveryError{sentence: "The event expired before its turn came."}, jobs.ReasonHorizon)
+	case b.Paused && job.Trigger != jobs.TriggerTest:
+		return jobs.Snooze(pausedByPersonDelay, reasonPausedByPerson)
+	case now.Before(b.pauseUntil):
+		return jobs.Snooze(b.pauseUntil.Sub(now), reasonPaused)
+	default:
+		return nil
+	}
+}
+
+// send signs, sends once, and takes in the answer.
+func (d *Deliverer) send(ctx context.Context, job *jobs.Job[DeliverArgs], ln *lane, t *target, b briefing) error {
+	now, policy := d.now(), job.Policy()
+	keys := liveKeys(t.secrets, now)
+	if len(keys) == 0 {
+		return d.notReady(ctx, job, fmt.Errorf("endpoint %s has no secret to sign with", t.id))
+	}
+	m := message{id: job.Args.EventID, typ: b.Type, at: b.At, data: b.Data}
+	body := m.body()
+	req := &egress.Request{URL: t.url, Body: body, Header: m.header(t.headers, keys, now, body, d.userAgent),
+		Timeouts: egress.Timeouts{Total: policy.Timeout.Total, Connect: policy.Timeout.Connect}}
+	if t.timeout > 0 {
+		req.Timeouts.Total = t.timeout
+	}
+
+	job.Evidence.Sent = true
+	resp := d.door.Send(ctx, req)
+	r := read(resp)
+	note(&job.Evidence, m.id, req, resp, r)
+	if r.interrupted != nil {
+		job.Evidence.Sent = resp.WroteRequest
+		return r.outcome(policy)
+	}
+	d.takeIn(ctx, ln, policy, resp.StartedAt, r)
+	return r.outcome(policy)
+}
+
+// takeIn writes what the attempt means for the endpoint's health. The receiver has answered, so trouble here changes nothing
+// about the delivery: it is logged, and the next attempt writes it.
+func (d *Deliverer) takeIn(ctx context.Context, ln *lane, p jobs.Policy, startedAt time.Time, r reading) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), healthTimeout)
+	defer cancel()
+	var err error
+	if r.success {
+		err = d.takeInSuccess(ctx, ln, startedAt)
+	} else {
+		err = d.takeInFailure(ctx, ln, p, startedAt, r)
+	}
+	if err != nil {
+		d.log.ErrorContext(ctx, "the health of an endpoint could not be written", "project_id", ln.projectID, "endpoint_id", ln.endpointID, "error", err)
+	}
+}
+
+func (d *Deliverer) takeInSuccess(ctx context.Context, ln *lane, startedAt time.Time) error {
+	if healthy := d.lanes.succeeded(ln, startedAt); healthy {
+		return nil
+	}
+	var h health
+	err := store.InTx(ctx, d.pool, func(tx pgx.Tx) error {
+		var err error
+		if h, err = noteSuccess(ctx, tx, ln.projectID, ln.endpointID, startedAt); err != nil || !h.failingSince.IsZero() {
+			return err
+		}
+		return wakeTx(ctx, tx, ln.endpointID)
+	})
+	if err != nil {
+		return err
+	}
+	d.lanes.health(ln, h)
+	if h.failingSince.IsZero() {
+		d.drained(ln.endpointID)
+	}
+	return nil
+}
+
+func (d *Deliverer) takeInFailure(ctx context.Context, ln *lane, p jobs.Policy, startedAt time.Time, r reading) error {
+	now := d.now()
+	f := failure{project: ln.projectID, endpointID: ln.endpointID, startedAt: startedAt, lastSuccess: d.lanes.lastSuccess(ln)}
+	if pause := r.pause(p); pause > 0 {
+		f.pauseUntil = now.Add(pause)
+	}
+	var h health
+	err := store.InTx(ctx, d.pool, func(tx pgx.Tx) error {
+		var err error
+		if h, err = noteFailureTx(ctx, tx, f); err != nil {
+			return err
+		}
+		if r.action(p) == jobs.ActionGone {
+			_, err := DisableTx(ctx, tx, healthActor.In(f.project), f.endpointID, DisabledGone, r.sentence+" It wants no more events.")
+			return err
+		}
+		_, err = disableRuleTx(ctx, tx, p, f, h, now, r.sentence)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	d.lanes.health(ln, h)
+	return nil
+}
+
+// disabledOutcome ends a delivery that has nowhere to go, as the policy's class says.
+func disabledOutcome(p jobs.Policy, why string) error {
+	err := &deliveryError{sentence: why}
+	if p.Action(classEndpointDisabled) == jobs.ActionCancel {
+		return jobs.Cancel(err, jobs.ReasonEndpointDisabled)
+	}
+	return jobs.Discard(err, jobs.ReasonEndpointDisabled)
+}
+
+// notReady puts a delivery off because of trouble on our own side, before anything was sent. It spends no attempt.
+func (d *Deliverer) notReady(ctx context.Context, job *jobs.Job[DeliverArgs], err error) error {
+	if ctx.Err() != nil {
+		return stopped(ctx)
+	}
+	d.log.ErrorContext(ctx, "a delivery could not be made ready", "project_id", job.ProjectID, "job_id", job.TaskID, "error", err)
+	return jobs.Snooze(notReadyDelay, reasonNotReady)
+}
