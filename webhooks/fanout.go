@@ -1,0 +1,169 @@
+package webhooks
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"entrega/internal/events"
+	"entrega/internal/store"
+	"entrega/jobs"
+)
+
+// SkipReason is the recorded word for why an event's fan-out made no delivery to an endpoint.
+type SkipReason string
+
+// The reasons for which an endpoint gets no delivery of an event.
+const (
+	SkipType       SkipReason = "type_not_subscribed"
+	SkipSubscriber SkipReason = "other_subscriber"
+	// SkipDisabled is an endpoint that would have got it. The event is noted as missed, for a redelivery to bring.
+	SkipDisabled SkipReason = "endpoint_disabled"
+	SkipExpired  SkipReason = "event_expired"
+)
+
+// maxSkippedListed bounds the endpoints that are named beside an event; the counts hold all.
+const maxSkippedListed = 200
+
+// fanoutEvent is what the fan-out needs of an event.
+type fanoutEvent struct {
+	Seq        int64      `db:"seq"`
+	ID         string     `db:"id"`
+	Type       string     `db:"type"`
+	Subscriber string     `db:"subscriber"`
+	ExpiresAt  *time.Time `db:"expires_at"`
+}
+
+// fanoutEndpoint is what the fan-out needs of an endpoint.
+type fanoutEndpoint struct {
+	ID         string   `db:"id"`
+	URL        string   `db:"url"`
+	Subscriber string   `db:"subscriber"`
+	EventTypes []string `db:"event_types"`
+	Disabled   bool     `db:"disabled"`
+	// Held is one that a person has paused: its deliveries wait in the table.
+	Held    bool `db:"held"`
+	Failing bool `db:"failing"`
+	// Queued is how many deliveries River has in its hands, as far as the window goes; Backlog tells that more wait already.
+	Queued  int  `db:"queued"`
+	Backlog bool `db:"backlog"`
+}
+
+// skip says why an endpoint does not get an event; "" is that it does. An event for a subscriber goes to that subscriber's
+// endpoints and to those without one; an event without a subscriber goes to the latter only, for it may not be a customer's
+// business.
+func (e fanoutEndpoint) skip(ev fanoutEvent, now time.Time) SkipReason {
+	switch {
+	case len(e.EventTypes) > 0 && !slices.Contains(e.EventTypes, ev.Type):
+		return SkipType
+	case e.Subscriber != "" && e.Subscriber != ev.Subscriber:
+		return SkipSubscriber
+	case ev.ExpiresAt != nil && !now.Before(*ev.ExpiresAt):
+		return SkipExpired
+	case e.Disabled:
+		return SkipDisabled
+	default:
+		return ""
+	}
+}
+
+// fanout makes the deliveries of some events, in one transaction with its own completion. An event that was considered
+// before is passed over, so that it may run twice.
+func (d *Deliverer) fanout(ctx context.Context, job *jobs.Job[events.FanoutArgs]) error {
+	project := job.Args.ProjectID
+	err := store.InTx(ctx, d.pool, func(tx pgx.Tx) error {
+		found, err := lockEventsTx(ctx, tx, project, job.Args.EventIDs)
+		if err != nil {
+			return err
+		}
+		endpoints, err := fanoutEndpoints(ctx, tx, project)
+		if err != nil {
+			return err
+		}
+		plan := planFanout(project, found, endpoints, d.now())
+		if _, err := jobs.InsertManyTx(ctx, d.client, tx, Deliver, plan.deliveries); err != nil {
+			return err
+		}
+		if err := plan.writeTx(ctx, tx, project); err != nil {
+			return err
+		}
+		return job.CompleteTx(ctx, tx)
+	})
+	if err != nil {
+		return fmt.Errorf("fan out %d events: %w", len(job.Args.EventIDs), err)
+	}
+	return nil
+}
+
+func lockEventsTx(ctx context.Context, tx pgx.Tx, project string, ids []string) ([]fanoutEvent, error) {
+	rows, err := tx.Query(ctx, `
+		select seq, id, type, coalesce(subscriber, '') as subscriber, expires_at from events
+		where project_id = $1 and id = any($2) and considered_at is null
+		order by seq for update`, project, ids)
+	if err != nil {
+		return nil, fmt.Errorf("lock events: %w", err)
+	}
+	found, err := pgx.CollectRows(rows, pgx.RowToStructByName[fanoutEvent])
+	if err != nil {
+		return nil, fmt.Errorf("lock events: %w", err)
+	}
+	return found, nil
+}
+
+// fanoutEndpoints lists a project's endpoints, oldest first, with the state of their windows.
+func fanoutEndpoints(ctx context.Context, db store.DB, project string, ids ...string) ([]fanoutEndpoint, error) {
+	rows, err := db.Query(ctx, `
+		select e.id, e.url, coalesce(e.subscriber, '') as subscriber, e.event_types, e.disabled_at is not null as disabled,
+		       e.paused_at is not null as held, l.failing_since is not null as failing,
+		       (select count(*) from (select from river_job j where j.endpoint_id = e.id
+		                              and j.state in ('available', 'running', 'scheduled') limit @window) w) as queued,
+		       exists (select from river_job j where j.endpoint_id = e.id and j.state = 'pending') as backlog
+		from endpoints e join endpoint_lanes l on l.endpoint_id = e.id
+		where e.project_id = @project and e.deleted_at is null and (@all or e.id = any(@ids))
+		order by e.created_at, e.id`,
+		pgx.StrictNamedArgs{"project": project, "window": laneWindow, "all": len(ids) == 0, "ids": ids})
+	if err != nil {
+		return nil, fmt.Errorf("list endpoints to fan out to: %w", err)
+	}
+	endpoints, err := pgx.CollectRows(rows, pgx.RowToStructByName[fanoutEndpoint])
+	if err != nil {
+		return nil, fmt.Errorf("list endpoints to fan out to: %w", err)
+	}
+	return endpoints, nil
+}
+
+// place says how a new delivery waits: in River's hands while the window has room, later when the endpoint is failing, else in
+// the table behind those that wait there already.
+func (e *fanoutEndpoint) place(in *jobs.Insert, now time.Time) {
+	if e.Backlog || e.Held || e.Queued >= laneWindow {
+		in.Pending, e.Backlog = true, true
+		return
+	}
+	e.Queued++
+	if e.Failing {
+		in.ScheduledAt = now.Add(cooldown)
+	}
+}
+
+// delivery makes the task of one delivery.
+func (e *fanoutEndpoint) delivery(project string, ev fanoutEvent, trigger jobs.Trigger, now time.Time) jobs.Item[DeliverArgs] {
+	item := jobs.Item[DeliverArgs]{
+		Args: DeliverArgs{ProjectID: project, EventID: ev.ID, EndpointID: e.ID},
+		Insert: jobs.Insert{ProjectID: project, EndpointID: e.ID, EventID: ev.ID, Trigger: trigger,
+			Label: map[string]string{"event_type": ev.Type, "host": hostOf(e.URL)}},
+	}
+	e.place(&item.Insert, now)
+	return item
+}
+
+func hostOf(raw string) string {
+	u, err := url.Parse(raw)
+	if err != nil {
+		return ""
+	}
+	return u.Host
+}

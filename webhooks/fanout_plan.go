@@ -1,0 +1,124 @@
+package webhooks
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"entrega/internal/events"
+	"entrega/jobs"
+)
+
+// fanoutPlan is what becomes of some events: deliveries, and what to note beside each event.
+type fanoutPlan struct {
+	deliveries []jobs.Item[DeliverArgs]
+	outcomes   []fanoutOutcome
+	missed     []missedEvent
+}
+
+// fanoutOutcome is what is noted beside one event.
+type fanoutOutcome struct {
+	seq        int64
+	deliveries int
+	skipped    events.Skipped
+}
+
+// missedEvent is an event that an endpoint would have got, had it not been disabled.
+type missedEvent struct {
+	endpointID, eventID string
+	seq                 int64
+}
+
+// planFanout considers every endpoint for every event, the events in the order of their publishing.
+func planFanout(project string, found []fanoutEvent, endpoints []fanoutEndpoint, now time.Time) fanoutPlan {
+	var plan fanoutPlan
+	for _, ev := range found {
+		outcome := fanoutOutcome{seq: ev.Seq}
+		// The missed ones come first in the list, which may be cut: they are the ones to act on.
+		var disabled, others []events.SkippedEndpoint
+		for i := range endpoints {
+			ep := &endpoints[i]
+			reason := ep.skip(ev, now)
+			skipped := events.SkippedEndpoint{ID: ep.ID, Reason: string(reason)}
+			switch reason {
+			case "":
+				plan.deliveries = append(plan.deliveries, ep.delivery(project, ev, jobs.TriggerSchedule, now))
+				outcome.deliveries++
+				continue
+			case SkipDisabled:
+				plan.missed = append(plan.missed, missedEvent{endpointID: ep.ID, eventID: ev.ID, seq: ev.Seq})
+				disabled = append(disabled, skipped)
+			default:
+				others = append(others, skipped)
+			}
+			outcome.skipped = counted(outcome.skipped, reason)
+		}
+		all := append(disabled, others...)
+		outcome.skipped.Endpoints = all[:min(len(all), maxSkippedListed)]
+		plan.outcomes = append(plan.outcomes, outcome)
+	}
+	return plan
+}
+
+func counted(s events.Skipped, reason SkipReason) events.Skipped {
+	if s.Counts == nil {
+		s.Counts = map[string]int{}
+	}
+	s.Counts[string(reason)]++
+	return s
+}
+
+// writeTx notes on the events that they were considered, and with what outcome, and keeps what was missed.
+func (p fanoutPlan) writeTx(ctx context.Context, tx pgx.Tx, project string) error {
+	var seqs []int64
+	var deliveries []int
+	var skipped []*string
+	for _, o := range p.outcomes {
+		raw, err := skippedJSON(o.skipped)
+		if err != nil {
+			return err
+		}
+		seqs, deliveries, skipped = append(seqs, o.seq), append(deliveries, o.deliveries), append(skipped, raw)
+	}
+	if _, err := tx.Exec(ctx, `
+		update events e set considered_at = now(), deliveries = o.deliveries, skipped = o.skipped::jsonb
+		from unnest($2::bigint[], $3::integer[], $4::text[]) as o (seq, deliveries, skipped)
+		where e.project_id = $1 and e.seq = o.seq`, project, seqs, deliveries, skipped); err != nil {
+		return fmt.Errorf("note what became of events: %w", err)
+	}
+	return p.writeMissedTx(ctx, tx, project)
+}
+
+func (p fanoutPlan) writeMissedTx(ctx context.Context, tx pgx.Tx, project string) error {
+	if len(p.missed) == 0 {
+		return nil
+	}
+	var endpoints, ids []string
+	var seqs []int64
+	for _, m := range p.missed {
+		endpoints, ids, seqs = append(endpoints, m.endpointID), append(ids, m.eventID), append(seqs, m.seq)
+	}
+	if _, err := tx.Exec(ctx, `
+		insert into missed_events (endpoint_id, event_seq, project_id, event_id)
+		select m.endpoint_id, m.seq, $1, m.event_id from unnest($2::text[], $3::bigint[], $4::text[]) as m (endpoint_id, seq, event_id)
+		on conflict do nothing`, project, endpoints, seqs, ids); err != nil {
+		return fmt.Errorf("note missed events: %w", err)
+	}
+	return nil
+}
+
+// skippedJSON is NULL when nobody was passed over.
+func skippedJSON(s events.Skipped) (*string, error) {
+	if len(s.Counts) == 0 {
+		return nil, nil
+	}
+	raw, err := json.Marshal(s)
+	if err != nil {
+		return nil, fmt.Errorf("encode skipped endpoints: %w", err)
+	}
+	text := string(raw)
+	return &text, nil
+}
