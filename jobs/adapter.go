@@ -95,7 +95,9 @@ func (r *run) call(ctx context.Context, doInner func(context.Context) error) (er
 	return doInner(context.WithValue(ctx, runKey{}, r))
 }
 
-func (r *run) handle(ctx context.Context, args []byte) error { return r.reg.handle(ctx, r.attempt, args) }
+func (r *run) handle(ctx context.Context, args []byte) error {
+	return r.reg.handle(ctx, r.attempt, args)
+}
 
 // settle decides, records, marks the task and answers River.
 func (r *run) settle(ctx context.Context, err error) error {

@@ -34,7 +34,9 @@ type examination struct {
 	problems int
 }
 
-func (e *examination) fine(what, detail string) { fmt.Fprintf(e.out, "  ok    %-14s %s\n", what, detail) }
+func (e *examination) fine(what, detail string) {
+	fmt.Fprintf(e.out, "  ok    %-14s %s\n", what, detail)
+}
 
 func (e *examination) wrong(what string, err error) {
 	e.problems++
