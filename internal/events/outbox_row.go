@@ -101,9 +101,9 @@ func markTx(ctx context.Context, tx pgx.Tx, rows []outboxRow) error {
 	return nil
 }
 
-// charge notes one more failure of an event and when its next turn is; at the fifth the event is poisoned. When another
-// relay noted one meanwhile, that counts for both.
-func (r *Relay) charge(ctx context.Context, row outboxRow, cause error) error {
+// charge notes one more failure of an event and when its next turn is, and reports whether it has one: at the fifth the
+// event is poisoned. When another relay noted a failure meanwhile, that counts for both.
+func (r *Relay) charge(ctx context.Context, row outboxRow, cause error) (waits bool, err error) {
 	failures := row.RelayFailures + 1
 	var wait *time.Duration
 	if failures < poisonAfter {
@@ -115,10 +115,10 @@ func (r *Relay) charge(ctx context.Context, row outboxRow, cause error) error {
 		where seq = $1 and relay_failures = $2 and fanned_out_at is null and poisoned_at is null`,
 		row.Seq, row.RelayFailures, failures, errorText(cause), wait)
 	if err != nil {
-		return fmt.Errorf("note the failure of an event: %w", err)
+		return true, fmt.Errorf("note the failure of an event: %w", err)
 	}
 	if tag.RowsAffected() == 0 {
-		return nil
+		return true, nil
 	}
 	attrs := []any{"project_id", row.ProjectID, "event_id", row.ID, "failures", failures, "error", cause}
 	if wait == nil {
@@ -126,7 +126,7 @@ func (r *Relay) charge(ctx context.Context, row outboxRow, cause error) error {
 	} else {
 		r.logger.WarnContext(ctx, "an event could not be handed to the fan-out", attrs...)
 	}
-	return nil
+	return wait != nil, nil
 }
 
 // blamesEvent reports whether err says something about the events at hand. It does not when the relay is stopping or when

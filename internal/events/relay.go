@@ -19,10 +19,10 @@ const (
 	channel = "entrega_event"
 	// defaultBatch is how many events one transaction hands over.
 	defaultBatch = 500
-	// sweepEvery finds what no notification told of: they are lost while nobody listens.
-	sweepEvery = time.Minute
-	// sweepSoon is the pace while events that failed wait for their turn, and while the relay is deaf.
-	sweepSoon = 5 * time.Second
+	// defaultSweepEvery finds what no notification told of: they are lost while nobody listens.
+	defaultSweepEvery = time.Minute
+	// defaultSweepSoon is the pace while events that failed wait for their turn, and while the relay is deaf.
+	defaultSweepSoon = 5 * time.Second
 	// handOverTimeout bounds one transaction, so that a lock or a dead connection cannot hold a relay for good.
 	handOverTimeout = 30 * time.Second
 )
@@ -45,6 +45,8 @@ type Relay struct {
 	client *jobs.Client
 	logger *slog.Logger
 	batch  int
+
+	sweepEvery, sweepSoon time.Duration
 }
 
 // NewRelay makes a Relay; Run starts it.
@@ -55,7 +57,8 @@ func NewRelay(o RelayOptions) *Relay {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Relay{pool: o.Pool, client: o.Client, logger: o.Logger, batch: o.Batch}
+	return &Relay{pool: o.Pool, client: o.Client, logger: o.Logger, batch: o.Batch,
+		sweepEvery: defaultSweepEvery, sweepSoon: defaultSweepSoon}
 }
 
 // Run relays until ctx ends: at once when an event is published, and by sweeps. It uses a connection of its own to listen
@@ -87,9 +90,9 @@ func (r *Relay) Run(ctx context.Context) {
 		hurry := !r.pass(ctx, swept) || deaf == nil
 		switch {
 		case hurry && (swept || !soon): // A sweep that is near already must not be pushed away by each wake.
-			sweep.Reset(sweepSoon)
+			sweep.Reset(r.sweepSoon)
 		case swept:
-			sweep.Reset(sweepEvery)
+			sweep.Reset(r.sweepEvery)
 		}
 		soon = hurry || soon && !swept
 	}
@@ -136,7 +139,7 @@ func (r *Relay) Sweep(ctx context.Context) (failing bool, err error) {
 	return r.relayFailed(ctx)
 }
 
-// relayFresh hands over the events that never failed, batch by batch, and reports whether some failed now.
+// relayFresh hands over the events that never failed, batch by batch, and reports whether some failed now and wait.
 func (r *Relay) relayFresh(ctx context.Context) (failing bool, err error) {
 	for {
 		claimed, err := r.relayBatch(ctx)
@@ -181,7 +184,7 @@ func (r *Relay) relayBatch(ctx context.Context) (claimed []outboxRow, err error)
 }
 
 // relayEach hands rows over one by one, each in its own transaction, so that one which cannot be handed over does not
-// hold back the others. It reports whether one failed.
+// hold back the others. It reports whether one failed and waits for its next turn.
 func (r *Relay) relayEach(ctx context.Context, rows []outboxRow) (failing bool, err error) {
 	for _, row := range rows {
 		err := r.relayOne(ctx, row)
@@ -190,10 +193,11 @@ func (r *Relay) relayEach(ctx context.Context, rows []outboxRow) (failing bool, 
 		case !blamesEvent(ctx, err):
 			return true, err
 		default:
-			failing = true
-			if err := r.charge(ctx, row, err); err != nil {
+			waits, err := r.charge(ctx, row, err)
+			if err != nil {
 				return true, err
 			}
+			failing = failing || waits
 		}
 	}
 	return failing, nil
