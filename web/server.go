@@ -1,0 +1,115 @@
+package web
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"sync/atomic"
+	"time"
+
+	"github.com/alexedwards/scs/v2"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/labstack/echo/v4"
+
+	"entrega/internal/tenant"
+	"entrega/jobs"
+	"entrega/webhooks"
+)
+
+// Options are what a Server needs.
+type Options struct {
+	Pool      *pgxpool.Pool
+	Client    *jobs.Client
+	Accounts  *tenant.Accounts
+	Endpoints *webhooks.Endpoints
+	// Periodic are the jobs that run by the clock, for the page that lists them.
+	Periodic []jobs.Periodic
+	// PublicURL is how people reach the panel, scheme and host. With https the session cookie is Secure.
+	PublicURL *url.URL
+	// TrustedProxies may say in X-Forwarded-For where a request comes from; none means that nobody is believed.
+	TrustedProxies []netip.Prefix
+	// Version is this program's.
+	Version string
+	// Logger nil means that nothing is logged.
+	Logger *slog.Logger
+	// Now is the clock of the pages; nil means time.Now.
+	Now func() time.Time
+}
+
+// Server is the panel and the API as one http.Handler. It is safe for concurrent use.
+type Server struct {
+	pool      *pgxpool.Pool
+	client    *jobs.Client
+	accounts  *tenant.Accounts
+	endpoints *webhooks.Endpoints
+	periodic  []jobs.Periodic
+	publicURL *url.URL
+	version   string
+	log       *slog.Logger
+	now       func() time.Time
+
+	echo         *echo.Echo
+	crossing     *http.CrossOriginProtection
+	sessionStore *tenant.SessionStore
+	sessions     *scs.SessionManager
+	hints        *hints
+	closing      atomic.Bool
+}
+
+// New makes a Server. It watches the database for the open pages until Close.
+func New(o Options) (*Server, error) {
+	if o.Pool == nil || o.Client == nil || o.Accounts == nil || o.Endpoints == nil || o.PublicURL == nil {
+		return nil, errors.New("web: Pool, Client, Accounts, Endpoints and PublicURL must be given")
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	s := &Server{pool: o.Pool, client: o.Client, accounts: o.Accounts, endpoints: o.Endpoints, periodic: o.Periodic,
+		publicURL: o.PublicURL, version: o.Version, log: o.Logger, now: o.Now, crossing: http.NewCrossOriginProtection()}
+	if err := s.crossing.AddTrustedOrigin(o.PublicURL.Scheme + "://" + o.PublicURL.Host); err != nil {
+		return nil, fmt.Errorf("web: trust the public URL: %w", err)
+	}
+	s.sessionStore = tenant.NewSessionStore(o.Pool)
+	s.sessions = newSessions(s.sessionStore, o.PublicURL.Scheme == "https")
+	s.hints = newHints(pulses{o.Pool}, o.Logger)
+	s.echo = echo.New()
+	s.echo.HTTPErrorHandler = s.answerError
+	s.echo.IPExtractor = extractor(o.TrustedProxies)
+	s.use()
+	s.mount()
+	return s, nil
+}
+
+// Handler serves everything: panel, API, static files and health.
+func (s *Server) Handler() http.Handler { return s.echo }
+
+// Close ends the open streams, so that the HTTP server can drain, and stops watching the database. /readyz answers 503 from
+// then on.
+func (s *Server) Close() {
+	s.closing.Store(true)
+	s.hints.close()
+}
+
+// extractor reads the client's address: from the connection, or from X-Forwarded-For where a trusted proxy wrote it.
+func extractor(proxies []netip.Prefix) echo.IPExtractor {
+	if len(proxies) == 0 {
+		return echo.ExtractIPDirect()
+	}
+	trust := []echo.TrustOption{echo.TrustLoopback(false), echo.TrustLinkLocal(false), echo.TrustPrivateNet(false)}
+	for _, p := range proxies {
+		trust = append(trust, echo.TrustIPRange(ipNet(p)))
+	}
+	return echo.ExtractIPFromXFFHeader(trust...)
+}
+
+func ipNet(p netip.Prefix) *net.IPNet {
+	p = p.Masked()
+	return &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}
+}
