@@ -51,9 +51,14 @@ func AttemptsOfTask(ctx context.Context, db store.DB, project string, taskID int
 
 // ExcerptsOfTask loads what is still kept of a task's exchanges, in their order.
 func ExcerptsOfTask(ctx context.Context, db store.DB, project string, taskID int64) ([]StoredExcerpt, error) {
+	return queryExcerpts(ctx, db, "", taskID, project)
+}
+
+// queryExcerpts takes the task and the project as its first arguments; and narrows the rows further.
+func queryExcerpts(ctx context.Context, db store.DB, and string, args ...any) ([]StoredExcerpt, error) {
 	rows, err := db.Query(ctx, `select seq, started_at, request_line, request_headers, request_body, request_truncated,
 		response_headers, response_body, response_truncated, note
-		from attempt_excerpts where task_id = $1 and project_id = $2 order by seq`, taskID, project)
+		from attempt_excerpts where task_id = $1 and project_id = $2 `+and+` order by seq`, args...)
 	if err != nil {
 		return nil, fmt.Errorf("load excerpts: %w", err)
 	}

@@ -31,7 +31,7 @@ func (c TaskCounts) Total() int {
 
 // CountTasks counts a project's tasks by state under the filter, whose State is not looked at. Unfiltered counts are kept for 2 s.
 func (c *Client) CountTasks(ctx context.Context, db store.DB, project string, f TaskFilter) (TaskCounts, error) {
-	f.State = ""
+	f.State, f.OrState = "", ""
 	if f == (TaskFilter{}) {
 		if counts, ok := c.counts.get(project, c.now()); ok {
 			return counts, nil

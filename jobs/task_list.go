@@ -13,7 +13,9 @@ import (
 
 // TaskFilter narrows a list of tasks. Empty fields do not.
 type TaskFilter struct {
-	State      TaskState `json:"state,omitempty"`
+	State TaskState `json:"state,omitempty"`
+	// OrState lets tasks of a second state into a list, for statuses of the API that are two states here.
+	OrState    TaskState `json:"-"`
 	Kind       string    `json:"kind,omitempty"`
 	EndpointID string    `json:"endpointId,omitempty"`
 	EventID    string    `json:"eventId,omitempty"`
@@ -75,7 +77,11 @@ func taskQuery(project string, f TaskFilter, floor int64, k store.Keyset[int64])
 	}
 	var b strings.Builder
 	b.WriteString("select * from (")
-	for i, part := range partsOf(f.State) {
+	parts := partsOf(f.State)
+	if f.OrState != "" {
+		parts = append(parts, partsOf(f.OrState)...)
+	}
+	for i, part := range parts {
 		if i > 0 {
 			b.WriteString(" union all ")
 		}
