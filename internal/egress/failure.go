@@ -2,7 +2,6 @@ package egress
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -136,12 +135,9 @@ func isTimeout(err error) bool {
 }
 
 // isAlert reports whether an error is a TLS alert. In TLS 1.3 a server that wants a certificate from the client says so
-// only after the client has finished its handshake, so the alert arrives in place of the answer.
+// only after the client has finished its handshake, so the alert arrives in place of the answer. The alert's own type is
+// private to crypto/tls, which marks it by these operations.
 func isAlert(err error) bool {
 	var op *net.OpError
-	if errors.As(err, &op) && (op.Op == "remote error" || op.Op == "local error") {
-		return true
-	}
-	var alert tls.AlertError
-	return errors.As(err, &alert)
+	return errors.As(err, &op) && (op.Op == "remote error" || op.Op == "local error")
 }

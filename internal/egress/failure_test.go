@@ -408,6 +408,22 @@ func TestSend_DeadlineOfTheCallerIsATimeout(t *testing.T) {
 	wantFailure(t, resp, egress.Timeout, egress.PhaseHeaders)
 }
 
+func TestSend_FailedAttemptAbandonsItsDial(t *testing.T) {
+	t.Parallel()
+	closed := make(chan struct{}, 8)
+	s := newScript(t, func(_ *script, conn net.Conn, _ int) {
+		io.Copy(io.Discard, conn)
+		closed <- struct{}{}
+	})
+	resp := sendToHang(t, localDoor(t), egress.Request{URL: "https://" + s.addr().String()}, egress.PhaseTLS, total)
+	wantFailure(t, resp, egress.Timeout, egress.PhaseTLS)
+	select {
+	case <-closed:
+	case <-time.After(long / 4):
+		t.Error("the handshake goes on after the attempt is over")
+	}
+}
+
 func TestSend_EndedContextSendsNothing(t *testing.T) {
 	t.Parallel()
 	s := newScript(t, answer("HTTP/1.1 200 OK\r\n\r\n", false))

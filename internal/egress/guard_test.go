@@ -62,7 +62,8 @@ func TestSend_APermittedAddressBesideARefusedOneDecides(t *testing.T) {
 	closed.stop()
 	open := newScript(t, answer("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", false))
 	ns := newNameServer(t)
-	ns.set("hooks.example.com", "10.0.0.1", "127.0.0.1", "10.0.0.2")
+	// Of one scope, addresses are tried in the order of the answer, so the refused one comes first.
+	ns.set("hooks.example.com", "127.0.0.2", "127.0.0.1")
 	d := newDoor(t, egress.Options{Resolver: ns.resolver(), Allow: mustAllow(t, "127.0.0.1"), AllowHTTP: true})
 	resp := d.Send(t.Context(), &egress.Request{URL: "http://hooks.example.com:" + portOf(t, open.listener.Addr()), Timeouts: patient})
 	if resp.Failure != nil {

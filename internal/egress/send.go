@@ -129,10 +129,10 @@ func (resp *Response) readBody(answer *http.Response) error {
 	if kept := min(n, maxBody); kept > 0 {
 		resp.Body = append(make([]byte, 0, kept), buf[:kept]...)
 	}
-	if err == io.EOF || resp.BodyTruncated && err != nil {
-		return nil
-	}
-	if err != nil {
+	if !resp.BodyTruncated {
+		if err == io.EOF {
+			return nil
+		}
 		return err
 	}
 	if answer.ContentLength-int64(n) > maxDrain {

@@ -85,7 +85,7 @@ func (d *Door) parse(raw string) (*url.URL, error) {
 		return nil, blocked(RuleScheme, "This installation calls only encrypted addresses. Use https:// instead of http://.")
 	case u.User != nil:
 		return nil, blocked(RuleUserinfo, "The URL holds a user name or password before the @. Remove it: it would be stored and shown as part of the address.")
-	case u.Opaque != "" || u.Host == "":
+	case u.Host == "":
 		return nil, blocked(RuleHost, "The URL names no host. Write it like https://hooks.example.com/path.")
 	}
 	return u, nil
