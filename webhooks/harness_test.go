@@ -274,18 +274,22 @@ func (b *bundle) endpoint(id string) webhooks.Endpoint {
 	return e
 }
 
-// publish stores events and hands them to the fan-out.
+// publish stores events and hands them to the fan-out together.
 func (b *bundle) publish(ids ...string) {
 	b.t.Helper()
+	var all []events.New
 	for _, id := range ids {
-		b.publishEvent(events.New{ID: id, Type: "order.created", Data: []byte(`{"id":"` + id + `"}`)})
+		all = append(all, events.New{ID: id, Type: "order.created", Data: []byte(`{"id":"` + id + `"}`)})
 	}
+	b.publishEvent(all...)
 }
 
-func (b *bundle) publishEvent(n events.New) {
+func (b *bundle) publishEvent(all ...events.New) {
 	b.t.Helper()
-	if _, err := events.Publish(b.ctx, b.pool, b.project, n); err != nil {
-		b.t.Fatal(err)
+	for _, n := range all {
+		if _, err := events.Publish(b.ctx, b.pool, b.project, n); err != nil {
+			b.t.Fatal(err)
+		}
 	}
 	if _, err := b.relay.Sweep(b.ctx); err != nil {
 		b.t.Fatal(err)

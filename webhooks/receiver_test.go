@@ -34,6 +34,8 @@ type receiver struct {
 	mu       sync.Mutex
 	answer   http.HandlerFunc
 	requests []received
+	inFlight int
+	most     int // requests at once
 }
 
 // receiver starts a server that answers 200 until told otherwise.
@@ -48,11 +50,16 @@ func (b *bundle) receiver() *receiver {
 		r.mu.Lock()
 		r.requests = append(r.requests, received{Header: req.Header, Body: string(body), At: time.Now(), Path: req.URL.Path, Method: req.Method})
 		answer := r.answer
+		r.inFlight++
+		r.most = max(r.most, r.inFlight)
 		r.mu.Unlock()
 		b.signal()
 		if answer != nil {
 			answer(w, req)
 		}
+		r.mu.Lock()
+		r.inFlight--
+		r.mu.Unlock()
 	}))
 	r.server.Config.ErrorLog = log.New(io.Discard, "", 0)
 	r.server.Start()
@@ -95,6 +102,22 @@ func inTurn(codes ...int) http.HandlerFunc {
 	}
 }
 
+// hangs answers with a status once released, at the latest at the end of the test.
+func (r *receiver) hangs(code int) (release func()) {
+	r.t.Helper()
+	gate := make(chan struct{})
+	release = sync.OnceFunc(func() { close(gate) })
+	r.t.Cleanup(release)
+	r.answers(func(w http.ResponseWriter, req *http.Request) {
+		select {
+		case <-gate:
+		case <-req.Context().Done():
+		}
+		w.WriteHeader(code)
+	})
+	return release
+}
+
 func (r *receiver) got() []received {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -102,6 +125,13 @@ func (r *receiver) got() []received {
 }
 
 func (r *receiver) count() int { return len(r.got()) }
+
+// mostAtOnce is how many requests were under way at the same time, at most.
+func (r *receiver) mostAtOnce() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.most
+}
 
 // ids are the webhook-ids in the order of arrival.
 func (r *receiver) ids() []string {
