@@ -1,0 +1,63 @@
+package web_test
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"entrega/internal/events"
+	"entrega/internal/store"
+	"entrega/internal/tenant"
+	"entrega/jobs"
+	"entrega/webhooks"
+)
+
+// things are one of each that a project can have, by the word that stands before :id in a route.
+type things map[string]string
+
+// newThings makes an endpoint, an event and a task that waits.
+func (p *panel) newThings(project tenant.Project) things {
+	p.t.Helper()
+	endpoint := p.newEndpoint(project, webhooks.Settings{URL: "http://127.0.0.1:9/hooks/secret-path"})
+	event := p.publish(project, events.New{Type: "order.created", Data: []byte(`{"orderId":"SO-10482"}`)})
+	task := p.newDelivery(project, endpoint, event)
+	return things{"endpoints": endpoint.ID, "events": event, "tasks": strconv.FormatInt(task, 10)}
+}
+
+func (p *panel) publish(project tenant.Project, n events.New) string {
+	p.t.Helper()
+	published, err := events.Publish(p.ctx, p.pool, project.ID, n)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return published.ID
+}
+
+// newDelivery queues a delivery as the fan-out does. No worker takes it unless the test starts one.
+func (p *panel) newDelivery(project tenant.Project, e webhooks.Endpoint, event string) int64 {
+	p.t.Helper()
+	var id int64
+	err := store.InTx(p.ctx, p.pool, func(tx pgx.Tx) error {
+		var err error
+		id, err = jobs.InsertTx(p.ctx, p.client, tx, webhooks.Deliver,
+			webhooks.DeliverArgs{ProjectID: project.ID, EventID: event, EndpointID: e.ID},
+			jobs.Insert{ProjectID: project.ID, EndpointID: e.ID, EventID: event, Label: map[string]string{"event_type": "order.created", "host": "127.0.0.1:9"}})
+		return err
+	})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return id
+}
+
+// fill puts a project and its things into a route's path. what is the kind of thing that :id names, "" for none.
+func fill(path, project string, all things) (filled, what string) {
+	filled = strings.ReplaceAll(path, ":project", project)
+	before, after, ok := strings.Cut(filled, "/:id")
+	if !ok {
+		return filled, ""
+	}
+	what = before[strings.LastIndexByte(before, '/')+1:]
+	return before + "/" + all[what] + after, what
+}
