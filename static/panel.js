@@ -153,24 +153,25 @@ setInterval(tellTimes, 1000);
 
 // Actions. An inline form is answered with the changed row and a sentence.
 document.addEventListener("submit", async (e) => {
-  const form = e.target;
+  const form = e.target, by = e.submitter ?? form;
   if (!form.matches("form[data-inline]")) return;
   e.preventDefault();
-  if (form.dataset.sent) return;
-  form.dataset.sent = "1";
+  if (by.dataset.sent) return;
+  by.dataset.sent = "1";
+  const action = by.getAttribute("formaction") ?? form.getAttribute("action");
   const flash = document.getElementById("flash");
   const say = (text) => { flash.className = "flash failed"; flash.replaceChildren(Object.assign(document.createElement("span"), { textContent: text })); };
   try {
-    const { answer, page } = await fetchParts(form.getAttribute("action"), ["flash", ...liveNames()], { method: "POST", body: new URLSearchParams(new FormData(form)) });
+    const { answer, page } = await fetchParts(action, ["flash", ...liveNames()], { method: "POST", body: new URLSearchParams(new FormData(form)) });
     if (!answer.ok) return say(page.querySelector(".sentence, .error p:not(.faint)")?.textContent.trim() ?? "That did not work. Load the page again and look.");
     const parts = all("[data-live]", page);
     if (new URL(answer.url).pathname !== location.pathname || parts.length === 0) return location.assign(answer.url);
-    const key = form.closest("[data-key]")?.dataset.key ?? "page";
+    const key = by.closest("[data-key]")?.dataset.key ?? "page";
     const next = page.getElementById("flash");
     if (next) { flash.className = next.className; flash.replaceChildren(...next.childNodes); }
     parts.forEach((part) => swap(part, key));
     tellTimes();
-  } catch { say("The server could not be reached; nothing is known to have happened."); } finally { delete form.dataset.sent; }
+  } catch { say("The server could not be reached; nothing is known to have happened."); } finally { delete by.dataset.sent; }
 });
 document.addEventListener("formdata", (e) => {
   if (e.target.method === "get") for (const [name, value] of [...e.formData]) if (value === "") e.formData.delete(name);
@@ -230,7 +231,10 @@ document.addEventListener("keydown", (e) => {
 });
 
 const current = document.querySelector(".navs [aria-current]");
-if (current) current.closest(".navs").scrollLeft = current.offsetLeft - 60;
+if (current) {
+  const navs = current.closest(".navs");
+  if (current.offsetLeft + current.offsetWidth > navs.clientWidth) navs.scrollLeft = current.offsetLeft - 60;
+}
 remember(document);
 syncClock();
 prepare(document);

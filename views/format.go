@@ -179,5 +179,8 @@ func short(s string, head, tail int) string {
 	return string(r[:head]) + "…" + string(r[len(r)-tail:])
 }
 
-// words turns a stored word into one to read: retry_scheduled, "retry scheduled".
-func words(s string) string { return strings.ReplaceAll(s, "_", " ") }
+// spaced turns a stored word into one to read: retry_scheduled, "retry scheduled".
+func spaced(s string) string { return strings.ReplaceAll(s, "_", " ") }
+
+// fixed writes a mean with two digits: 1.04.
+func fixed(v float64) string { return strconv.FormatFloat(v, 'f', 2, 64) }

@@ -27,7 +27,7 @@ func TestPages_WeighUnder100KB(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	pages := samplePages(plainText)
+	pages := allSamplePages(plainText)
 	full := sampleTasks(plainText)
 	for len(full.Rows) < 50 {
 		full.Rows = append(full.Rows, full.Rows[0])

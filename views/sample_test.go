@@ -270,3 +270,5 @@ func samplePages(x text) []sample {
 		{"error", Error(ErrorProps{Layout: layout("", "Not found"), Status: 404, Title: "There is nothing here", Sentence: x("The page does not exist, or it belongs to a project you are not in."), RequestID: x("req_01kb7m3q8y"), Inside: true})},
 	}
 }
+
+func allSamplePages(x text) []sample { return append(samplePages(x), moreSamplePages(x)...) }
