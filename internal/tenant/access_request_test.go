@@ -57,7 +57,7 @@ func TestAccess_IsDecidedOnce(t *testing.T) {
 	b := setup(t)
 	project, owner := b.project(t, "acme")
 	bob, request := b.ask(t, project.ID, "bob@acme.example")
-	errs := atOnce(6, func(i int) (err error) {
+	errs := b.queued(t, `select from access_requests for update`, 6, func(i int) (err error) {
 		if i%2 == 0 {
 			_, err = tenant.ApproveAccess(t.Context(), b.pool, owner, project.ID, request.ID, tenant.RoleViewer)
 		} else {

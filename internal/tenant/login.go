@@ -11,6 +11,9 @@ import (
 	"entrega/internal/store"
 )
 
+// errHashMoved means that a password hash changed between its check and the log-in.
+var errHashMoved = errors.New("the password hash changed meanwhile")
+
 // Authenticate returns the user of an e-mail address and password. address is the client's IP address. It fails with
 // ErrWrongLogin, or with a *ThrottledError before anything is looked at. An unknown address takes as long as a wrong
 // password. A success forgets the account's failures, notes the log-in, and renews a hash of another cost.
@@ -23,11 +26,24 @@ func (a *Accounts) Authenticate(ctx context.Context, email, password, address st
 	if err != nil {
 		return User{}, err
 	}
+	user, err := a.logIn(ctx, normal, password, tries)
+	if errors.Is(err, errHashMoved) {
+		// Another log-in renewed the hash, or the password was changed: the hash of now tells which.
+		user, err = a.logIn(ctx, normal, password, tries)
+	}
+	if errors.Is(err, errHashMoved) {
+		return User{}, ErrWrongLogin
+	}
+	return user, err
+}
 
+// logIn checks a password whose tries were counted, and lets its user in. It fails with errHashMoved when the hash that
+// it checked is no longer the user's.
+func (a *Accounts) logIn(ctx context.Context, email, password string, tries []counted) (User, error) {
 	var id, hash string
-	err = store.MapError(a.pool.QueryRow(ctx, `
+	err := store.MapError(a.pool.QueryRow(ctx, `
 		select id, coalesce(password_hash, '') from users where lower(email) = @email and email_confirmed_at is not null`,
-		pgx.StrictNamedArgs{"email": normal}).Scan(&id, &hash))
+		pgx.StrictNamedArgs{"email": email}).Scan(&id, &hash))
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return User{}, fmt.Errorf("look up log-in: %w", err)
 	}
@@ -47,25 +63,45 @@ func (a *Accounts) Authenticate(ctx context.Context, email, password, address st
 
 	var user User
 	err = store.InTx(ctx, a.pool, func(tx pgx.Tx) error {
-		if err := forgetAccount(ctx, tx, tries[0]); err != nil {
+		if err := forgetTries(ctx, tx, tries); err != nil {
 			return err
 		}
-		if err := takeBack(ctx, tx, tries[1]); err != nil {
-			return err
-		}
-		// A password that was changed while this one was hashed makes this log-in a wrong one.
 		rows, err := tx.Query(ctx, `
 			update users set last_login_at = @now, password_hash = @renewed
 			where id = @id and password_hash = @hash
 			returning `+userColumns,
 			pgx.StrictNamedArgs{"id": id, "hash": hash, "renewed": renewed, "now": a.now()})
 		if user, err = collectUser(rows, err); errors.Is(err, store.ErrNotFound) {
-			return ErrWrongLogin
+			return errHashMoved
 		}
 		if err != nil {
 			return fmt.Errorf("note log-in: %w", err)
 		}
 		return Audit(ctx, tx, ActorOf(user), "user.log_in", "user", user.ID, nil)
+	})
+	return user, err
+}
+
+// LogInVerified lets in the user of an address that an identity provider vouches for, and makes the user on the first
+// visit. issuer names the provider in the audit log. The caller has verified the provider's token, and that it says the
+// address is verified. It is not throttled: nothing can be guessed here.
+func (a *Accounts) LogInVerified(ctx context.Context, email, issuer string) (User, error) {
+	email, problem := NormalizeEmail(email)
+	if problem != "" {
+		return User{}, store.Invalid("email", problem)
+	}
+	var user User
+	err := store.InTx(ctx, a.pool, func(tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, `
+			insert into users as u (id, email, email_confirmed_at, last_login_at) values (@id, @email, @now, @now)
+			on conflict (lower(email)) do update
+			set last_login_at = @now, email_confirmed_at = coalesce(u.email_confirmed_at, @now)
+			returning `+userColumns,
+			pgx.StrictNamedArgs{"id": store.NewID("user"), "email": email, "now": a.now()})
+		if user, err = collectUser(rows, err); err != nil {
+			return fmt.Errorf("log in by %s: %w", issuer, err)
+		}
+		return Audit(ctx, tx, ActorOf(user), "user.log_in", "user", user.ID, map[string]any{"issuer": issuer})
 	})
 	return user, err
 }
@@ -96,10 +132,7 @@ func (a *Accounts) ChangePassword(ctx context.Context, user User, current, next,
 	}
 
 	return a.storePassword(ctx, ActorOf(user), user.ID, next, keepToken, func(tx pgx.Tx) error {
-		if err := forgetAccount(ctx, tx, tries[0]); err != nil {
-			return err
-		}
-		return takeBack(ctx, tx, tries[1])
+		return forgetTries(ctx, tx, tries)
 	})
 }
 

@@ -205,6 +205,54 @@ func TestAuthenticate_RenewsAHashOfAnotherCost(t *testing.T) {
 	}
 }
 
+func TestAuthenticate_LogInsAtOnceAllSucceed(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.user(t, "ana@acme.example")
+	dearer := tenant.NewAccounts(tenant.AccountsOptions{
+		Pool:      b.pool,
+		Passwords: tenant.NewPasswords(tenant.Argon2Params{Time: 2, MemoryKiB: 128, Threads: 1}),
+	})
+	// The first round finds an old hash that each of them renews; all of them delete and make the same throttle row.
+	for range 10 {
+		for _, err := range atOnce(4, func(int) error {
+			_, err := dearer.Authenticate(t.Context(), "ana@acme.example", goodPassword, "192.0.2.7")
+			return err
+		}) {
+			if err != nil {
+				t.Errorf("Authenticate: %v", err)
+			}
+		}
+	}
+}
+
+func TestLogInVerified_MakesTheUserOnTheFirstVisit(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	first, err := b.accounts.LogInVerified(t.Context(), "Ana@acme.example", "https://id.example")
+	if err != nil || first.EmailConfirmedAt == nil || first.HasPassword || first.Admin {
+		t.Fatalf("LogInVerified = %+v, %v", first, err)
+	}
+	b.clock.Advance(time.Hour)
+	again, err := b.accounts.LogInVerified(t.Context(), "ana@acme.example", "https://id.example")
+	if err != nil || again.ID != first.ID || !again.LastLoginAt.Equal(b.clock.Now()) || !again.EmailConfirmedAt.Equal(*first.EmailConfirmedAt) {
+		t.Errorf("the second visit is %+v, %v", again, err)
+	}
+	_, err = b.accounts.Authenticate(t.Context(), "ana@acme.example", "", "192.0.2.7")
+	wantError(t, "without a password", err, tenant.ErrWrongLogin)
+
+	pending, err := b.accounts.SignUp(t.Context(), "bob@acme.example", "192.0.2.7")
+	if err != nil {
+		t.Fatal(err)
+	}
+	confirmed, err := b.accounts.LogInVerified(t.Context(), "bob@acme.example", "https://id.example")
+	if err != nil || confirmed.ID != pending.ID || confirmed.EmailConfirmedAt == nil {
+		t.Errorf("a pending sign-up becomes %+v, %v", confirmed, err)
+	}
+	_, err = b.accounts.LogInVerified(t.Context(), "no address", "https://id.example")
+	wantInvalid(t, err, "email")
+}
+
 func TestChangePassword_NeedsThePresentOne(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -90,7 +90,7 @@ func TestMembers_TheLastOwnerStays(t *testing.T) {
 
 	second := b.member(t, project.ID, "second@acme.example", tenant.RoleOwner)
 	pair := []tenant.Actor{owner, second}
-	errs := atOnce(2, func(i int) error {
+	errs := b.queued(t, `select from members for update`, 2, func(i int) error {
 		return tenant.RemoveMember(t.Context(), b.pool, pair[i], project.ID, pair[i].ID)
 	})
 	if countNil(errs) != 1 {

@@ -46,12 +46,17 @@ func TestSetUp_OfTwoAtOnceOneWins(t *testing.T) {
 	b := setup(t)
 	tokens := []string{b.link(t, b.accounts.SetUpLink), b.link(t, b.accounts.SetUpLink)}
 	emails := []string{"ana@acme.example", "eve@evil.example"}
-	errs := atOnce(2, func(i int) error {
+	errs := b.queued(t, `select from one_time_links for update`, 2, func(i int) error {
 		_, err := b.accounts.SetUp(t.Context(), tokens[i], emails[i], goodPassword)
 		return err
 	})
 	if countNil(errs) != 1 {
 		t.Errorf("set-ups at once: %v, want exactly one success", errs)
+	}
+	for _, err := range errs {
+		if err != nil {
+			wantConflict(t, err, "link_spent")
+		}
 	}
 	if n := b.count(t, `select count(*) from users`); n != 1 {
 		t.Errorf("%d users, want 1", n)
@@ -135,7 +140,7 @@ func TestConfirmEmail_SetsThePasswordOnce(t *testing.T) {
 	_, err = b.accounts.ConfirmEmail(t.Context(), first, "short")
 	wantInvalid(t, err, "password")
 
-	errs := atOnce(2, func(i int) error {
+	errs := b.queued(t, `select from one_time_links for update`, 2, func(i int) error {
 		_, err := b.accounts.ConfirmEmail(t.Context(), []string{first, second}[i], goodPassword)
 		return err
 	})

@@ -3,6 +3,7 @@ package tenant_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"testing"
@@ -153,6 +154,39 @@ func atOnce(n int, fn func(i int) error) []error {
 	}
 	close(start)
 	done.Wait()
+	return errs
+}
+
+// queued runs fn n times at once behind a lock: all of them have gone as far as they can, and wait in the database for the
+// rows that lock names, before any of them goes on. So each has read what it reads without a lock.
+func (b bundle) queued(t *testing.T, lock string, n int, fn func(i int) error) []error {
+	t.Helper()
+	var errs []error
+	done := make(chan struct{})
+	err := store.InTx(t.Context(), b.pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(t.Context(), lock); err != nil {
+			return err
+		}
+		go func() {
+			defer close(done)
+			errs = atOnce(n, fn)
+		}()
+		for waiting := 0; waiting < n; {
+			select {
+			case <-done:
+				return fmt.Errorf("only %d of %d waited for the lock", waiting, n)
+			default:
+			}
+			// Not in tx, which would see the same activity until its end.
+			waiting = b.count(t, `
+				select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatalf("queue behind a lock: %v", err)
+	}
+	<-done
 	return errs
 }
 

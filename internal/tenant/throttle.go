@@ -106,16 +106,14 @@ func countTries(ctx context.Context, pool *pgxpool.Pool, now time.Time, keys ...
 	return tries, err
 }
 
+// lockThrottleTx locks the row of a key and makes it where there is none. It is one statement, because a log-in that works
+// at the same moment deletes the row.
 func lockThrottleTx(ctx context.Context, tx pgx.Tx, key string, now time.Time) (throttleRow, error) {
-	_, err := tx.Exec(ctx, `
-		insert into login_throttle (key, failures, window_start) values (@key, 0, @now) on conflict (key) do nothing`,
-		pgx.StrictNamedArgs{"key": key, "now": now})
-	if err != nil {
-		return throttleRow{}, fmt.Errorf("make throttle row: %w", err)
-	}
 	rows, err := tx.Query(ctx, `
-		select failures, window_start, blocked_until from login_throttle where key = @key for update`,
-		pgx.StrictNamedArgs{"key": key})
+		insert into login_throttle as t (key, failures, window_start) values (@key, 0, @now)
+		on conflict (key) do update set failures = t.failures
+		returning failures, window_start, blocked_until`,
+		pgx.StrictNamedArgs{"key": key, "now": now})
 	if err != nil {
 		return throttleRow{}, fmt.Errorf("lock throttle row: %w", err)
 	}
@@ -126,24 +124,21 @@ func lockThrottleTx(ctx context.Context, tx pgx.Tx, key string, now time.Time) (
 	return row, nil
 }
 
-// forgetAccount drops all failures of an account after a success.
-func forgetAccount(ctx context.Context, db store.DB, try counted) error {
-	_, err := db.Exec(ctx, `delete from login_throttle where key = @key`, pgx.StrictNamedArgs{"key": try.key})
+// forgetTries undoes what countTries counted for an account and an address, in this order, once the try turns out to be
+// right. The account's failures all go. The address loses this one only, and the wait that this very try began: whoever
+// owns one account cannot use it to go on guessing at others.
+func forgetTries(ctx context.Context, db store.DB, tries []counted) error {
+	account, address := tries[0], tries[1]
+	_, err := db.Exec(ctx, `delete from login_throttle where key = @key`, pgx.StrictNamedArgs{"key": account.key})
 	if err != nil {
 		return fmt.Errorf("forget failed log-ins: %w", err)
 	}
-	return nil
-}
-
-// takeBack uncounts one try, and lifts the wait that this very try began. Older failures stay: whoever owns one account
-// cannot use it to go on guessing at others.
-func takeBack(ctx context.Context, db store.DB, try counted) error {
-	_, err := db.Exec(ctx, `
+	_, err = db.Exec(ctx, `
 		update login_throttle
 		set failures = greatest(failures - 1, 0),
 			blocked_until = case when blocked_until = @mine then null else blocked_until end
 		where key = @key`,
-		pgx.StrictNamedArgs{"key": try.key, "mine": try.blockedUntil})
+		pgx.StrictNamedArgs{"key": address.key, "mine": address.blockedUntil})
 	if err != nil {
 		return fmt.Errorf("take back a counted log-in: %w", err)
 	}

@@ -79,7 +79,7 @@ func TestSetAdmin_KeepsTheLastAdmin(t *testing.T) {
 
 	second := b.admin(t, "bob@acme.example")
 	pair := []tenant.Actor{first, second}
-	errs := atOnce(2, func(i int) error {
+	errs := b.queued(t, `select from users for update`, 2, func(i int) error {
 		_, err := b.accounts.SetAdmin(t.Context(), pair[1-i], pair[i].ID, false)
 		return err
 	})
