@@ -55,7 +55,7 @@ func (d *Deliverer) deliver(ctx context.Context, job *jobs.Job[DeliverArgs]) err
 		return err
 	}
 	failed := false
-	defer func() { d.lanes.leave(ln, failed) }()
+	defer func() { d.lanes.leave(ln, job.TaskID, failed) }()
 
 	b, err := readBriefing(ctx, d.pool, args)
 	if err != nil {
@@ -94,7 +94,7 @@ func (d *Deliverer) place(ctx context.Context, job *jobs.Job[DeliverArgs], t *ta
 	}
 	if !d.lanes.holds(ln) {
 		if err := d.lease(ctx, job, ln); err != nil {
-			d.lanes.leave(ln, false)
+			d.lanes.leave(ln, job.TaskID, false)
 			return nil, err
 		}
 	}

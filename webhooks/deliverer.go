@@ -125,8 +125,7 @@ func (d *Deliverer) promoteAsked(ctx context.Context, endpointID string) {
 	d.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, keepTimeout)
 	defer cancel()
-	_, err := promote(ctx, d.pool, d.now(), []string{endpointID})
-	d.complain(ctx, "promote deliveries", err)
+	d.complain(ctx, "promote deliveries", promote(ctx, d.pool, d.now(), []string{endpointID}, d.lanes.worked(endpointID)))
 }
 
 // sweep promotes wherever something waits: the lanes of nobody, and of nodes that are no more.
@@ -135,7 +134,7 @@ func (d *Deliverer) sweep(ctx context.Context) {
 	defer cancel()
 	ids, err := backlogged(ctx, d.pool)
 	if err == nil && len(ids) > 0 {
-		_, err = promote(ctx, d.pool, d.now(), ids)
+		err = promote(ctx, d.pool, d.now(), ids, nil)
 	}
 	d.complain(ctx, "sweep for waiting deliveries", err)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -17,6 +18,8 @@ const (
 	laneWindow = 16
 	// maxWaiting bounds the waiters of one lane. More than the window come when many retries are due at once.
 	maxWaiting = 2 * laneWindow
+	// keepDone is how many finished tasks a lane remembers: more than River has yet to mark at any time.
+	keepDone = 8 * laneWindow
 	// defaultMaxParked bounds the waiters of all lanes together, so that slow endpoints cannot take up every worker.
 	defaultMaxParked = 100
 	// parkAtMost is how long a task waits for a place before it gives its worker back.
@@ -57,6 +60,7 @@ type lane struct {
 	lastSuccess time.Time // start of the newest one seen here; the row may be behind
 	backlog     bool      // deliveries wait in the table
 	finished    int       // since the last promotion was asked for
+	done        []int64   // tasks that were worked last, which River may not have marked yet
 	idleSince   time.Time
 }
 
@@ -129,6 +133,7 @@ func (l *lanes) take(ln *lane, taskID int64) (*waiter, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	ln.entering--
+	ln.done = slices.DeleteFunc(ln.done, func(id int64) bool { return id == taskID })
 	defer ln.rest()
 	switch {
 	case l.now().Before(ln.pauseUntil):
@@ -161,11 +166,15 @@ func (l *lanes) giveUp(ln *lane, w *waiter, err error) error {
 
 // leave gives a place back. After a failure that the policy retries the waiters are sent away, so that requests to a failing
 // endpoint are probes, one at a time; so they are when it asked for a pause. Otherwise the next in order gets its turn.
-func (l *lanes) leave(ln *lane, failed bool) {
+func (l *lanes) leave(ln *lane, taskID int64, failed bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	ln.inFlight--
 	ln.finished++
+	if len(ln.done) == keepDone {
+		ln.done = slices.Delete(ln.done, 0, 1)
+	}
+	ln.done = append(ln.done, taskID)
 	pause := ln.pauseUntil.Sub(l.now())
 	switch {
 	case pause > 0:
@@ -180,6 +189,16 @@ func (l *lanes) leave(ln *lane, failed bool) {
 		l.drained(ln.endpointID)
 	}
 	ln.rest()
+}
+
+// worked are the tasks of an endpoint that were worked here last.
+func (l *lanes) worked(endpointID string) []int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if ln := l.byID[endpointID]; ln != nil {
+		return slices.Clone(ln.done)
+	}
+	return nil
 }
 
 func (l *lanes) admit(ln *lane) {

@@ -80,7 +80,7 @@ func TestLane_PlacesAreHadInTheOrderOfTaskIDs(t *testing.T) {
 	}
 	var order []int64
 	for range 4 {
-		b.leave(ln, false)
+		b.leave(ln, 1, false)
 		for id, answer := range answers(waiters) {
 			if answer == "place" {
 				order = append(order, id)
@@ -107,13 +107,13 @@ func TestLane_NeverMoreInFlightThanItsWidthAndOneWhileFailing(t *testing.T) {
 		t.Errorf("%d places in a lane 3 wide", places)
 	}
 	b.health(ln, health{failingSince: b.now, failures: 1})
-	b.leave(ln, false)
-	b.leave(ln, false)
+	b.leave(ln, 1, false)
+	b.leave(ln, 1, false)
 	if ln.inFlight != 1 {
 		t.Errorf("%d in flight while failing, want 1", ln.inFlight)
 	}
 	b.health(ln, health{})
-	b.leave(ln, false)
+	b.leave(ln, 1, false)
 	if ln.inFlight != 3 {
 		t.Errorf("%d in flight after the first success, want 3", ln.inFlight)
 	}
@@ -134,7 +134,7 @@ func TestLane_AFailureOrAPauseSendsTheWaitersAway(t *testing.T) {
 			}
 		}
 		b.health(ln, h)
-		b.leave(ln, reason == reasonFailing)
+		b.leave(ln, 1, reason == reasonFailing)
 		want := map[int64]string{1: reason, 2: reason, 3: reason}
 		if diff := cmp.Diff(want, answers(waiters)); diff != "" {
 			t.Errorf("%s: waiters (-want +got):\n%s", reason, diff)
@@ -157,7 +157,7 @@ func TestLane_ARejectedMessageLetsTheNextOneProbe(t *testing.T) {
 	}
 	w, _ := b.join(ln, 2)
 	b.health(ln, health{failingSince: b.now, failures: 1})
-	b.leave(ln, false)
+	b.leave(ln, 1, false)
 	if got := answers(map[int64]*waiter{2: w})[2]; got != "place" {
 		t.Errorf("the next one was told %q", got)
 	}
@@ -196,7 +196,7 @@ func TestLane_AWaiterWhoseContextEndsGivesUpItsTurn(t *testing.T) {
 	if err := b.enter(ctx, held, 2); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v, want one that keeps context.Canceled", err)
 	}
-	b.leave(ln, false)
+	b.leave(ln, 1, false)
 	if ln.inFlight != 0 || b.parked != 0 || len(ln.waiting) != 0 {
 		t.Errorf("%d in flight, %d parked, %d waiting", ln.inFlight, b.parked, len(ln.waiting))
 	}
@@ -211,7 +211,7 @@ func TestLane_AsksForItsBacklogAsItDrains(t *testing.T) {
 			if _, err := b.join(ln, 1); err != nil {
 				t.Fatal(err)
 			}
-			b.leave(ln, false)
+			b.leave(ln, 1, false)
 		}
 	}
 	run(3)

@@ -43,11 +43,11 @@ func (b backlog) room(now time.Time) int {
 }
 
 // promote moves deliveries of some endpoints from the table into River's hands, in the order of their ids, as far as each
-// window has room. It returns how many it moved.
-func promote(ctx context.Context, db store.DB, now time.Time, endpointIDs []string) (int, error) {
-	backlogs, err := readBacklogs(ctx, db, now, endpointIDs)
+// window has room. The tasks in done have been worked here and hold no place, though River may not have written that yet.
+func promote(ctx context.Context, db store.DB, now time.Time, endpointIDs []string, done []int64) error {
+	backlogs, err := readBacklogs(ctx, db, now, endpointIDs, done)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	promoted := 0
 	for _, b := range backlogs {
@@ -56,27 +56,40 @@ func promote(ctx context.Context, db store.DB, now time.Time, endpointIDs []stri
 			continue
 		}
 		n, err := jobs.Promote(ctx, db, b.EndpointID, room)
-		promoted += n
 		if err != nil {
-			return promoted, err
+			return err
 		}
+		promoted += n
 	}
-	return promoted, nil
+	if promoted == 0 {
+		return nil
+	}
+	return nudge(ctx, db)
 }
 
-func readBacklogs(ctx context.Context, db store.DB, now time.Time, endpointIDs []string) ([]backlog, error) {
+// nudge tells River's producers to fetch now, as its own inserts do, instead of at their next poll.
+func nudge(ctx context.Context, db store.DB) error {
+	_, err := db.Exec(ctx, `select pg_notify(concat(current_schema(), '.river_insert'), json_build_object('queue', $1::text)::text)`, Deliver.Queue)
+	if err != nil {
+		return fmt.Errorf("tell the workers of deliveries: %w", err)
+	}
+	return nil
+}
+
+func readBacklogs(ctx context.Context, db store.DB, now time.Time, endpointIDs []string, done []int64) ([]backlog, error) {
 	rows, err := db.Query(ctx, `
 		select b.endpoint_id,
 		       e.id is null or e.deleted_at is not null or e.disabled_at is not null as gone,
 		       e.paused_at is not null or coalesce(l.pause_until > @now, false) as held,
 		       l.failing_since is not null as failing, l.last_failure_at,
 		       (select count(*) from (select from river_job j where j.endpoint_id = b.endpoint_id
-		                              and j.state in ('available', 'running') limit @window) w) as queued,
+		                              and j.state in ('available', 'running') and not (j.state = 'running' and j.id = any(@done))
+		                              limit @window) w) as queued,
 		       exists (select from river_job j where j.endpoint_id = b.endpoint_id and j.state = 'scheduled') as cooling
 		from unnest(@ids::text[]) as b (endpoint_id)
 		left join endpoints e on e.id = b.endpoint_id
 		left join endpoint_lanes l on l.endpoint_id = b.endpoint_id`,
-		pgx.StrictNamedArgs{"ids": endpointIDs, "now": now, "window": laneWindow})
+		pgx.StrictNamedArgs{"ids": endpointIDs, "now": now, "window": laneWindow, "done": done})
 	if err != nil {
 		return nil, fmt.Errorf("read backlogs: %w", err)
 	}
@@ -113,18 +126,24 @@ func backlogged(ctx context.Context, db store.DB) ([]string, error) {
 // wakeTx brings forward the deliveries that were put off without a request because the endpoint failed, was paused or was
 // busy: those within the window are due now, the others wait in the table, all in the order of their ids. Waits that an
 // attempt led to stay as they were recorded.
-func wakeTx(ctx context.Context, db store.DB, endpointID string) error {
-	_, err := db.Exec(ctx, `
-		update river_job j set scheduled_at = now(), state = case when w.place <= $3 then 'available' else 'pending' end::river_job_state
-		from (select id, row_number() over (order by id) as place
-		      from (select id from river_job
-		            where endpoint_id = $1 and state = 'scheduled' and kind = $2
-		              and (outcome is null or outcome = 'snooze' and metadata ->> 'reason' = any($4))
-		            order by id for update skip locked) due) w
-		where j.id = w.id and j.state = 'scheduled'`,
+func wakeTx(ctx context.Context, tx pgx.Tx, endpointID string) error {
+	tag, err := tx.Exec(ctx, `
+		with due as materialized (
+			select id from river_job
+			where endpoint_id = $1 and state = 'scheduled' and kind = $2
+			  and (outcome is null or outcome = 'snooze' and metadata ->> 'reason' = any($4))
+			order by id for update skip locked
+		), placed as (
+			select id, row_number() over (order by id) as place from due
+		)
+		update river_job j set scheduled_at = now(), state = case when p.place <= $3 then 'available' else 'pending' end::river_job_state
+		from placed p where j.id = p.id and j.state = 'scheduled'`,
 		endpointID, Deliver.Name, laneWindow, []string{reasonFailing, reasonPaused, reasonPausedByPerson, jobs.ReasonLaneBusy})
 	if err != nil {
 		return fmt.Errorf("wake deliveries: %w", err)
 	}
-	return nil
+	if tag.RowsAffected() == 0 {
+		return nil
+	}
+	return nudge(ctx, tx)
 }

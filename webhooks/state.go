@@ -167,8 +167,7 @@ func (s *Endpoints) resumeTx(ctx context.Context, tx pgx.Tx, id string) error {
 	if err := wakeTx(ctx, tx, id); err != nil {
 		return err
 	}
-	_, err := promote(ctx, tx, s.now(), []string{id})
-	return err
+	return promote(ctx, tx, s.now(), []string{id}, nil)
 }
 
 func cleanReason(reason string) (string, error) {
