@@ -75,19 +75,19 @@ func sampleAdminSystem(x text) AdminSystemProps {
 	return AdminSystemProps{
 		Layout: sampleLayout(x, SectionAdminSystem, "System"),
 		Nodes: []Node{
-			{Name: x("node-a:4711"), Version: "1.0.0", Does: x("web, work"), StartedAt: now.Add(-50 * time.Hour), LastSeenAt: now.Add(-2 * time.Second), Leader: true},
-			{Name: x("node-b:22"), Version: "1.0.0", Does: x("work"), StartedAt: now.Add(-50 * time.Hour), LastSeenAt: now.Add(-4 * time.Minute), Gone: true},
+			{Name: x("node_5f3c2a9b1e07"), Host: x("node-a"), Version: "1.0.0", StartedAt: now.Add(-50 * time.Hour), LastSeenAt: now.Add(-2 * time.Second), Leader: true},
+			{Name: x("node_77d01c4e8a2f"), Host: x("node-b"), Version: "1.0.0", StartedAt: now.Add(-50 * time.Hour), LastSeenAt: now.Add(-4 * time.Second)},
 		},
 		Queues: []Queue{
-			{Name: "webhook", Workers: 200, Running: 12, Waiting: 38, Retryable: 214, Discarded: 251, OldestAt: now.Add(-8 * time.Second), CanPause: true},
-			{Name: "notify", Workers: 8, Running: 0, Waiting: 3, Retryable: 2, Discarded: 6, OldestAt: now.Add(-time.Minute), PausedAt: now.Add(-2 * time.Minute), CanPause: true},
+			{Name: "webhook", Workers: 200, Running: 12, Waiting: 10_000, WaitingCapped: true, OldestAt: now.Add(-8 * time.Second)},
+			{Name: "notify", Workers: 8, Running: 0, Waiting: 3, OldestAt: now.Add(-time.Minute), PausedAt: now.Add(-2 * time.Minute)},
 			{Name: "maintenance", Workers: 2},
 		},
-		Outbox:     Outbox{Backlog: 41, Poisoned: 1, OldestAt: now.Add(-3 * time.Second)},
-		Tables:     []TableSize{{"attempt", 10_400_000, 4_200_000_000}, {"river_job", 1_000_000, 900_000_000}, {"event", 410_000, 700_000_000}},
-		Database:   6_120_000_000,
-		Migrations: []Migration{{"008_alerts", now.Add(-50 * time.Hour)}, {"007_policies", now.Add(-50 * time.Hour)}},
-		Facts:      []Fact{{"ENTREGA_LISTEN", x("127.0.0.1:8080")}, {"DATABASE_URL", x("postgres://entrega:xxxxx@db/entrega")}, {"Version", "1.0.0 (go1.26.8)"}},
+		Outbox:   Outbox{Backlog: 41, Failing: 2, Poisoned: 1, OldestAt: now.Add(-3 * time.Second)},
+		Tables:   []TableSize{{"attempt", 10_400_000, 4_200_000_000}, {"river_job", 1_000_000, 900_000_000}, {"event", 410_000, 700_000_000}},
+		Database: 6_120_000_000,
+		Waiting:  []WaitingPerson{{ID: "user_1", Email: x("rui@acme.example"), At: now.Add(-time.Hour)}},
+		Facts:    []Fact{{"Entrega", x("1.0.0")}, {"Schema", "8"}, {"River", "6"}, {"Postgres", x("17.2")}},
 	}
 }
 
@@ -180,9 +180,9 @@ func moreSamplePages(x text) []sample {
 		{ID: "2", Device: x("Safari on iPhone"), Address: x("203.0.113.77"), CreatedAt: now.Add(-90 * time.Hour), LastSeenAt: now.Add(-20 * time.Hour)},
 	}}
 	account.Layout.User, account.Layout.Projects = layout("", "").User, layout("", "").Projects
-	projects := AdminProjectsProps{Layout: layout(SectionAdminProjects, "All projects"), SignUps: []SignUpRow{{Name: x("Rui Sá"), Email: x("rui@acme.example"), Link: x("https://entrega.acme.example/confirm/8fj3k2"), At: now.Add(-time.Hour)}}}
+	projects := AdminProjectsProps{Layout: layout(SectionAdminProjects, "All projects"), Name: x("Acme"), Owner: x("ines@acme.example")}
 	for i := range 5 {
-		projects.Rows = append(projects.Rows, AdminProject{ID: "project_" + strconv.Itoa(i), Name: x("Acme Market " + strconv.Itoa(i)), Owners: x("ines@acme.example"), Endpoints: 4 + i, Disabled: i % 2, OpenAlerts: i % 3, Events: 45000 * i, Backlog: 12 * i, LastEventAt: now.Add(-time.Duration(i) * time.Minute)})
+		projects.Rows = append(projects.Rows, AdminProject{ID: "project_" + strconv.Itoa(i), Name: x("Acme Market " + strconv.Itoa(i)), Owners: x("ines@acme.example"), Members: 2 + i, Endpoints: 4 + i, Disabled: i % 2, CreatedAt: now.Add(-time.Duration(i) * 24 * time.Hour), LastEventAt: now.Add(-time.Duration(i) * time.Minute)})
 	}
 	disabled := AdminDisabledProps{Layout: layout(SectionAdminDisabled, "Disabled endpoints"), Rows: []AdminDisabledRow{
 		{Project: Project{"project_1", x("Acme Market")}, ID: "endpoint_03", Name: x("old.partner.example"), DisabledAt: now.Add(-72 * time.Hour), Reason: x("20 failures in a row"), Missed: 132, CanReactivate: true},
@@ -207,7 +207,7 @@ func moreSamplePages(x text) []sample {
 		{"bulk-cancel", Bulk(cancel)},
 		{"bulk-run", BulkRun(run)},
 		{"account", Account(account)},
-		{"signup", SignUp(SignUpProps{Layout: outside("Sign up"), Email: x("rui@acme.example"), Problems: map[string]string{"password": x("Use at least 12 characters.")}})},
+		{"signup", SignUp(SignUpProps{Layout: outside("Sign up"), Email: x("rui@acme"), Problems: map[string]string{"email": x("Write an address like you@example.com.")}, OIDCName: x("Acme SSO")})},
 		{"signup-sent", SignUp(SignUpProps{Layout: outside("Sign up"), Sent: true, SentNote: x("Open the link in the mail that is on its way.")})},
 		{"setup", SetUp(SetUpProps{Layout: outside("Set up"), Token: x("tok")})},
 		{"confirm", Confirm(ConfirmProps{Layout: outside("Confirm"), Token: x("tok"), Email: x("rui@acme.example")})},

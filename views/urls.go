@@ -46,6 +46,7 @@ func LoginWithURL(next string) string {
 	return withQuery("/login", url.Values{"next": {next}})
 }
 func OIDCLoginURL() string              { return "/login/oidc" }
+func OIDCCallbackURL() string           { return "/login/oidc/callback" }
 func LogoutURL() string                 { return "/logout" }
 func SignUpURL() string                 { return "/signup" }
 func SetUpURL(token string) string      { return join("setup", token) }
@@ -217,10 +218,23 @@ func AuditCSVURL(project string, f AuditFilter) string {
 func AdminProjectsURL(query string) string {
 	return withQuery("/admin/projects", url.Values{"q": {query}})
 }
+
+// AdminProjectsPageURL is the list at another cursor.
+func AdminProjectsPageURL(query, after, before string) string {
+	return withQuery("/admin/projects", url.Values{"q": {query}, "after": {after}, "before": {before}})
+}
 func AdminDisabledURL() string { return "/admin/disabled" }
-func AdminSystemURL() string   { return "/admin/system" }
+
+// AdminDisabledPageURL is the list at another cursor.
+func AdminDisabledPageURL(after, before string) string {
+	return withQuery("/admin/disabled", url.Values{"after": {after}, "before": {before}})
+}
+func AdminSystemURL() string { return "/admin/system" }
 func AdminReactivateURL(project, id string) string {
 	return join("admin", "disabled", project, id, "reactivate")
 }
 func AdminPauseQueueURL(queue string) string  { return join("admin", "queues", queue, "pause") }
 func AdminResumeQueueURL(queue string) string { return join("admin", "queues", queue, "resume") }
+
+// AdminConfirmURL makes a new confirmation link for somebody who signed up, and shows it once.
+func AdminConfirmURL(user string) string { return join("admin", "people", user, "link") }
