@@ -33,6 +33,8 @@ type RedeliverRequest struct {
 	Scope Scope     `json:"scope"`
 	// DryRun only counts.
 	DryRun bool `json:"-"`
+	// IdempotencyKey makes a second request with it answer the first; a dry run does not look at it.
+	IdempotencyKey string `json:"-"`
 }
 
 // RedeliverCount is what a redelivery is about.
@@ -41,6 +43,8 @@ type RedeliverCount struct {
 	Deliveries, Missed int64
 	// BulkID is the background task that does it; empty for a dry run, and when there is nothing to do.
 	BulkID string
+	// Duplicate says that the idempotency key was used before; nothing further was started.
+	Duplicate bool `json:"-"`
 }
 
 // Total is the number of deliveries that come of it.
@@ -70,29 +74,38 @@ func (s *Endpoints) Redeliver(ctx context.Context, actor tenant.Actor, id string
 	if err := r.check(); err != nil {
 		return RedeliverCount{}, err
 	}
-	filter := redeliverFilter{EndpointID: id, RedeliverRequest: r}
 	var count RedeliverCount
-	err := store.InTx(ctx, s.pool, func(tx pgx.Tx) error {
-		e, err := s.EndpointByID(ctx, tx, project, id)
-		if err != nil {
-			return err
+	err := store.InTx(ctx, s.pool, func(tx pgx.Tx) (err error) {
+		o := once{action: "endpoint.redeliver", endpointID: id, request: r}
+		if !r.DryRun {
+			o.key = r.IdempotencyKey
 		}
-		if count, err = countRedeliverable(ctx, tx, project, filter); err != nil || r.DryRun {
-			return err
-		}
-		if e.DisabledAt != nil {
-			return errDisabled()
-		}
-		if count.Total() == 0 {
-			return nil
-		}
-		count.BulkID, err = s.startRedeliveryTx(ctx, tx, actor, filter, count.Total())
+		count, count.Duplicate, err = onceTx(ctx, tx, project, o, func() (RedeliverCount, error) { return s.redeliverTx(ctx, tx, actor, id, r) })
 		return err
 	})
 	if err != nil {
 		return RedeliverCount{}, fmt.Errorf("redeliver: %w", err)
 	}
 	return count, nil
+}
+
+func (s *Endpoints) redeliverTx(ctx context.Context, tx pgx.Tx, actor tenant.Actor, id string, r RedeliverRequest) (RedeliverCount, error) {
+	filter := redeliverFilter{EndpointID: id, RedeliverRequest: r}
+	e, err := s.EndpointByID(ctx, tx, actor.ProjectID, id)
+	if err != nil {
+		return RedeliverCount{}, err
+	}
+	count, err := countRedeliverable(ctx, tx, actor.ProjectID, filter)
+	if err != nil || r.DryRun {
+		return count, err
+	}
+	if e.DisabledAt != nil {
+		return RedeliverCount{}, errDisabled()
+	}
+	if count.Total() > 0 {
+		count.BulkID, err = s.startRedeliveryTx(ctx, tx, actor, filter, count.Total())
+	}
+	return count, err
 }
 
 func (r RedeliverRequest) check() error {

@@ -17,45 +17,61 @@ import (
 // Redelivered is the answer to an event's redelivery.
 type Redelivered struct {
 	// TaskIDs are the deliveries that are on their way now, one for each endpoint.
-	TaskIDs []int64
+	TaskIDs []int64 `json:"taskIds"`
 	// Skipped names the endpoints that got none, with the reason.
-	Skipped []events.SkippedEndpoint
+	Skipped []events.SkippedEndpoint `json:"skipped"`
+	// Duplicate says that the idempotency key was used before; nothing further is on its way.
+	Duplicate bool `json:"-"`
 }
 
 // RedeliverEvent delivers an event once more: to the named endpoints, or to all that take it now. A delivery that ended
 // without success is tried again; where one succeeded, or there was none, a new one is made. Naming an endpoint that is
 // disabled is a *store.ConflictError endpoint_disabled; without names those are skipped.
 func (s *Endpoints) RedeliverEvent(ctx context.Context, actor tenant.Actor, eventID string, endpointIDs ...string) (Redelivered, error) {
-	project := actor.ProjectID
-	if err := actor.RequireIn(project, tenant.PermRedeliver); err != nil {
+	return s.RedeliverEventOnce(ctx, actor, eventID, "", endpointIDs...)
+}
+
+// RedeliverEventOnce is RedeliverEvent with an idempotency key: a second one with it answers the first. An empty key is none.
+func (s *Endpoints) RedeliverEventOnce(ctx context.Context, actor tenant.Actor, eventID, key string, endpointIDs ...string) (Redelivered, error) {
+	if err := actor.RequireIn(actor.ProjectID, tenant.PermRedeliver); err != nil {
 		return Redelivered{}, err
 	}
 	var out Redelivered
-	err := store.InTx(ctx, s.pool, func(tx pgx.Tx) error {
-		ev, err := lockEventTx(ctx, tx, project, eventID)
-		if err != nil {
-			return err
-		}
-		endpoints, err := s.redeliverTargets(ctx, tx, project, ev, endpointIDs)
-		if err != nil {
-			return err
-		}
-		latest, err := latestDeliveries(ctx, tx, project, eventID)
-		if err != nil {
-			return err
-		}
-		for i := range endpoints {
-			if err := s.redeliverToTx(ctx, tx, project, ev, &endpoints[i], latest, &out); err != nil {
-				return err
-			}
-		}
-		return tenant.Audit(ctx, tx, actor, "event.redeliver", "event", eventID,
-			map[string]any{"endpointIds": endpointIDs, "deliveries": len(out.TaskIDs), "skipped": len(out.Skipped)})
+	err := store.InTx(ctx, s.pool, func(tx pgx.Tx) (err error) {
+		o := once{key: key, action: "event.redeliver", eventID: eventID, request: endpointIDs}
+		out, out.Duplicate, err = onceTx(ctx, tx, actor.ProjectID, o, func() (Redelivered, error) {
+			return s.redeliverEventTx(ctx, tx, actor, eventID, endpointIDs)
+		})
+		return err
 	})
 	if err != nil {
 		return Redelivered{}, fmt.Errorf("redeliver an event: %w", err)
 	}
 	return out, nil
+}
+
+func (s *Endpoints) redeliverEventTx(ctx context.Context, tx pgx.Tx, actor tenant.Actor, eventID string, endpointIDs []string) (Redelivered, error) {
+	project := actor.ProjectID
+	var out Redelivered
+	ev, err := lockEventTx(ctx, tx, project, eventID)
+	if err != nil {
+		return out, err
+	}
+	endpoints, err := s.redeliverTargets(ctx, tx, project, ev, endpointIDs)
+	if err != nil {
+		return out, err
+	}
+	latest, err := latestDeliveries(ctx, tx, project, eventID)
+	if err != nil {
+		return out, err
+	}
+	for i := range endpoints {
+		if err := s.redeliverToTx(ctx, tx, project, ev, &endpoints[i], latest, &out); err != nil {
+			return out, err
+		}
+	}
+	return out, tenant.Audit(ctx, tx, actor, "event.redeliver", "event", eventID,
+		map[string]any{"endpointIds": endpointIDs, "deliveries": len(out.TaskIDs), "skipped": len(out.Skipped)})
 }
 
 // lockEventTx reads an event and keeps two redeliveries of it apart.

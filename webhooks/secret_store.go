@@ -34,10 +34,13 @@ type Rotation struct {
 	OverlapHours *int
 	// Secret is the caller's own, whsec_ and base64; empty makes one.
 	Secret string
+	// IdempotencyKey makes a second rotation with it change nothing.
+	IdempotencyKey string
 }
 
-// RotateSecret gives an endpoint a new secret and returns it whole, this once. The old ones sign beside it until the overlap
-// ends, so that a receiver can change over without losing a message; one that ends earlier already is not prolonged.
+// RotateSecret gives an endpoint a new secret and returns it whole, this once; "" when its idempotency key was used before,
+// since secrets are not shown again. The old ones sign beside it until the overlap ends, so that a receiver can change over
+// without losing a message; one that ends earlier already is not prolonged.
 func (s *Endpoints) RotateSecret(ctx context.Context, actor tenant.Actor, id string, r Rotation) (string, error) {
 	project := actor.ProjectID
 	if err := actor.RequireIn(project, tenant.PermManageEndpoints); err != nil {
@@ -56,25 +59,39 @@ func (s *Endpoints) RotateSecret(ctx context.Context, actor tenant.Actor, id str
 		return "", err
 	}
 
-	err := store.InTx(ctx, s.pool, func(tx pgx.Tx) error {
-		if _, err := s.lockEndpointTx(ctx, tx, project, id); err != nil {
-			return err
-		}
-		if err := s.expireSecretsTx(ctx, tx, project, id, s.now().Add(time.Duration(hours)*time.Hour)); err != nil {
-			return err
-		}
-		if err := s.insertSecretTx(ctx, tx, project, id, key); err != nil {
-			return err
-		}
-		if err := touchTx(ctx, tx, project, id); err != nil {
-			return err
-		}
-		return tenant.Audit(ctx, tx, actor, "endpoint.rotate_secret", "endpoint", id, map[string]any{"overlapHours": hours})
+	duplicate := false
+	err := store.InTx(ctx, s.pool, func(tx pgx.Tx) (err error) {
+		o := once{key: r.IdempotencyKey, action: "endpoint.rotate_secret", endpointID: id, request: []any{hours, r.Secret}}
+		_, duplicate, err = onceTx(ctx, tx, project, o, func() (struct{}, error) {
+			return struct{}{}, s.rotateTx(ctx, tx, actor, id, key, hours)
+		})
+		return err
 	})
-	if err != nil {
+	switch {
+	case err != nil:
 		return "", fmt.Errorf("rotate a secret: %w", err)
+	case duplicate:
+		return "", nil
+	default:
+		return formatSecret(key), nil
 	}
-	return formatSecret(key), nil
+}
+
+func (s *Endpoints) rotateTx(ctx context.Context, tx pgx.Tx, actor tenant.Actor, id string, key []byte, hours int) error {
+	project := actor.ProjectID
+	if _, err := s.lockEndpointTx(ctx, tx, project, id); err != nil {
+		return err
+	}
+	if err := s.expireSecretsTx(ctx, tx, project, id, s.now().Add(time.Duration(hours)*time.Hour)); err != nil {
+		return err
+	}
+	if err := s.insertSecretTx(ctx, tx, project, id, key); err != nil {
+		return err
+	}
+	if err := touchTx(ctx, tx, project, id); err != nil {
+		return err
+	}
+	return tenant.Audit(ctx, tx, actor, "endpoint.rotate_secret", "endpoint", id, map[string]any{"overlapHours": hours})
 }
 
 // expireSecretsTx lets the present secrets end, forgets those that have ended, and refuses one more when too many would sign.

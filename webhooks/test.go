@@ -17,41 +17,55 @@ const TestEventType = "entrega.test"
 
 // Test is a test event on its way.
 type Test struct {
-	EventID string
-	TaskID  int64
+	EventID string `json:"eventId"`
+	TaskID  int64  `json:"taskId"`
+	// Duplicate says that the idempotency key was used before; no further test was sent.
+	Duplicate bool `json:"-"`
 }
 
 // SendTest publishes a real event and delivers it to one endpoint, whatever types it takes, also while it fails or is paused
 // by a person. It is tried once. A disabled endpoint is a *store.ConflictError endpoint_disabled.
 func (s *Endpoints) SendTest(ctx context.Context, actor tenant.Actor, id string) (Test, error) {
-	project := actor.ProjectID
-	if err := actor.RequireIn(project, tenant.PermSendTest); err != nil {
+	return s.SendTestOnce(ctx, actor, id, "")
+}
+
+// SendTestOnce is SendTest with an idempotency key: a second one with it answers the first test. An empty key is none.
+func (s *Endpoints) SendTestOnce(ctx context.Context, actor tenant.Actor, id, key string) (Test, error) {
+	if err := actor.RequireIn(actor.ProjectID, tenant.PermSendTest); err != nil {
 		return Test{}, err
 	}
-	test := Test{EventID: store.NewID("event")}
-	err := store.InTx(ctx, s.pool, func(tx pgx.Tx) error {
-		e, err := s.lockEndpointTx(ctx, tx, project, id)
-		if err != nil {
-			return err
-		}
-		if e.DisabledAt != nil {
-			return errDisabled()
-		}
-		if err := publishTestTx(ctx, tx, project, id, test.EventID); err != nil {
-			return err
-		}
-		test.TaskID, err = jobs.InsertTx(ctx, s.client, tx, Deliver, DeliverArgs{ProjectID: project, EventID: test.EventID, EndpointID: id},
-			jobs.Insert{ProjectID: project, EndpointID: id, EventID: test.EventID, Trigger: jobs.TriggerTest,
-				Label: map[string]string{"event_type": TestEventType, "host": hostOf(e.URL)}})
-		if err != nil {
-			return err
-		}
-		return tenant.Audit(ctx, tx, actor, "endpoint.test", "endpoint", id, map[string]any{"eventId": test.EventID})
+	var test Test
+	err := store.InTx(ctx, s.pool, func(tx pgx.Tx) (err error) {
+		o := once{key: key, action: "endpoint.test", endpointID: id}
+		test, test.Duplicate, err = onceTx(ctx, tx, actor.ProjectID, o, func() (Test, error) { return s.sendTestTx(ctx, tx, actor, id) })
+		return err
 	})
 	if err != nil {
 		return Test{}, fmt.Errorf("send a test: %w", err)
 	}
 	return test, nil
+}
+
+func (s *Endpoints) sendTestTx(ctx context.Context, tx pgx.Tx, actor tenant.Actor, id string) (Test, error) {
+	project := actor.ProjectID
+	test := Test{EventID: store.NewID("event")}
+	e, err := s.lockEndpointTx(ctx, tx, project, id)
+	if err != nil {
+		return Test{}, err
+	}
+	if e.DisabledAt != nil {
+		return Test{}, errDisabled()
+	}
+	if err := publishTestTx(ctx, tx, project, id, test.EventID); err != nil {
+		return Test{}, err
+	}
+	test.TaskID, err = jobs.InsertTx(ctx, s.client, tx, Deliver, DeliverArgs{ProjectID: project, EventID: test.EventID, EndpointID: id},
+		jobs.Insert{ProjectID: project, EndpointID: id, EventID: test.EventID, Trigger: jobs.TriggerTest,
+			Label: map[string]string{"event_type": TestEventType, "host": hostOf(e.URL)}})
+	if err != nil {
+		return Test{}, err
+	}
+	return test, tenant.Audit(ctx, tx, actor, "endpoint.test", "endpoint", id, map[string]any{"eventId": test.EventID})
 }
 
 // publishTestTx stores the event as one that was fanned out already: the relay must not offer it to other endpoints.
