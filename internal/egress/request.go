@@ -27,6 +27,9 @@ type Request struct {
 	// AllowIdempotencyKey permits the headers Idempotency-Key and X-Idempotency-Key, for mail APIs. Elsewhere they are
 	// refused, because net/http takes them as leave to send a request again.
 	AllowIdempotencyKey bool
+
+	// keep is how much of the answer's body is kept, 16 KiB when zero.
+	keep int
 }
 
 // The limits of an attempt when the request names none.

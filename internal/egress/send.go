@@ -66,7 +66,11 @@ func (d *Door) exchange(a *attempt, r *Request, resp *Response) {
 		return
 	}
 	resp.Status, resp.Header = answer.StatusCode, answer.Header
-	if err := resp.readBody(answer); err != nil {
+	read := resp.readBody
+	if r.keep > 0 {
+		read = func(answer *http.Response) error { return resp.readAll(answer, r.keep) }
+	}
+	if err := read(answer); err != nil {
 		resp.BodyError = a.classify(err, PhaseBody)
 		resp.Failure = bodyFailure(resp.Status, resp.BodyError)
 	}
@@ -143,6 +147,15 @@ func (resp *Response) readBody(answer *http.Response) error {
 		drained += n
 	}
 	return nil
+}
+
+// readAll keeps up to most bytes of the body and closes it. The connection of a longer one is given up.
+func (resp *Response) readAll(answer *http.Response, most int) error {
+	defer answer.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(answer.Body, int64(most)+1))
+	resp.BodyTruncated = len(body) > most
+	resp.Body = body[:min(len(body), most)]
+	return err
 }
 
 // fill reads until the buffer is full, and returns a nil error then, or until reading fails. Unlike io.ReadFull it
