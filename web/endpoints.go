@@ -25,10 +25,7 @@ func (s *Server) showEndpoints(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	ids := make([]string, len(list.Rows))
-	for i, e := range list.Rows {
-		ids[i] = e.ID
-	}
+	ids := endpointIDs(list.Rows)
 	strips, err := webhooks.Strips(ctx, s.pool, v.project.ID, ids)
 	if err != nil {
 		return err
@@ -144,4 +141,12 @@ func (s *Server) deleteEndpoint(c echo.Context) error {
 		return err
 	}
 	return redirect(c, views.EndpointsURL(v.project.ID, views.EndpointFilter{}))
+}
+
+func endpointIDs(endpoints []webhooks.Endpoint) []string {
+	ids := make([]string, len(endpoints))
+	for i, e := range endpoints {
+		ids[i] = e.ID
+	}
+	return ids
 }

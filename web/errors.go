@@ -119,7 +119,8 @@ func (s *Server) writeAnswer(c echo.Context, a answer) error {
 		c.Response().Header().Set(echo.HeaderRetryAfter, strconv.Itoa(wholeSeconds(a.retryAfter)))
 	}
 	if isAPI(c.Request()) {
-		return writeProblem(c, a)
+		writeProblem(c, problemOfAnswer(a))
+		return nil
 	}
 	if a.refusal && c.Request().Method == http.MethodPost && visitOf(c).known() {
 		if to, ok := ownPath(c.Request().PostFormValue("return")); ok && s.tell(c, views.Flash{Text: a.sentence, Failed: true}) == nil {
@@ -131,12 +132,6 @@ func (s *Server) writeAnswer(c echo.Context, a answer) error {
 	}
 	c.Request().Header.Del(views.FragmentHeader) // An error is a whole page, whatever part of one was asked for.
 	return s.page(c, a.status, views.Error(presentError(s.plainLayout(c, a.title), a, visitOf(c), requestIDOf(c))))
-}
-
-// writeProblem answers in the form of RFC 9457 below /v1, for what no API handler got to see.
-func writeProblem(c echo.Context, a answer) error {
-	c.Response().Header().Set(echo.HeaderContentType, "application/problem+json")
-	return c.JSON(a.status, map[string]any{"title": a.title, "status": a.status, "detail": a.sentence, "requestId": requestIDOf(c)})
 }
 
 // wholeSeconds rounds up, so that nobody comes back too early.

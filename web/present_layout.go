@@ -16,7 +16,8 @@ func navigation(v *visit) []views.NavItem {
 		}
 	}
 	if v.project.ID != "" {
-		add(views.SectionTasks, views.SectionEvents, views.SectionEndpoints)
+		add(views.SectionOverview, views.SectionTasks, views.SectionEvents, views.SectionEndpoints, views.SectionHealth,
+			views.SectionPolicies, views.SectionTeam, views.SectionKeys, views.SectionAudit, views.SectionSettings)
 	}
 	return items
 }

@@ -20,6 +20,7 @@ func presentTasks(props *views.TasksProps, v *visit, counts jobs.TaskCounts, lis
 	}
 	props.Pager = taskPager(v.project.ID, props.Filter, list)
 	props.CanExport = true
+	props.CanBulkRetry, props.CanBulkCancel = v.can(tenant.PermRetry), v.can(tenant.PermCancel)
 	props.Matching, props.MatchingCapped = props.Total.Count, props.Total.Capped
 	for _, n := range props.Counts {
 		if props.Filter.State == string(n.State) {

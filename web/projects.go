@@ -23,11 +23,6 @@ func (s *Server) home(c echo.Context) error {
 	return redirect(c, views.ProjectsURL())
 }
 
-// showOverview leads to the tasks, which tell most as long as there is no page of its own.
-func (s *Server) showOverview(c echo.Context) error {
-	return redirect(c, views.TasksURL(visitOf(c).project.ID, views.TaskFilter{}))
-}
-
 func (s *Server) showProjects(c echo.Context) error {
 	return s.projectsPage(c, http.StatusOK, views.ProjectsProps{})
 }

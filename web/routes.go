@@ -2,6 +2,7 @@ package web
 
 import (
 	"net/http"
+	"strings"
 
 	"github.com/labstack/echo/v4"
 
@@ -55,6 +56,7 @@ func (s *Server) mount() {
 // routes is the whole panel.
 func (s *Server) routes() []route {
 	const p, id = ":project", ":id"
+	bulk, _, _ := strings.Cut(views.BulkURL(p, "", views.TaskFilter{}), "?")
 	get := func(path string, needs tenant.Permission, h echo.HandlerFunc) route {
 		return route{method: http.MethodGet, path: path, access: inProject, needs: needs, handle: h}
 	}
@@ -66,6 +68,12 @@ func (s *Server) routes() []route {
 		{method: http.MethodGet, path: views.LoginURL(), handle: s.showLogin},
 		{method: http.MethodPost, path: views.LoginURL(), handle: s.login},
 		{method: http.MethodPost, path: views.LogoutURL(), handle: s.logout},
+		{method: http.MethodGet, path: views.SetUpURL(":token"), handle: s.showSetUp},
+		{method: http.MethodPost, path: views.SetUpURL(":token"), handle: s.setUp},
+		{method: http.MethodGet, path: views.AccountURL(), access: loggedIn, handle: s.showAccount},
+		{method: http.MethodPost, path: views.PasswordURL(), access: loggedIn, handle: s.changePassword},
+		{method: http.MethodPost, path: views.RevokeSessionURL(id), access: loggedIn, handle: s.revokeSession},
+		{method: http.MethodPost, path: views.RevokeOtherSessionsURL(), access: loggedIn, handle: s.revokeOtherSessions},
 		{method: http.MethodGet, path: views.ProjectsURL(), access: loggedIn, handle: s.showProjects},
 		{method: http.MethodPost, path: views.ProjectsURL(), access: loggedIn, handle: s.createProject},
 		{method: http.MethodPost, path: views.RequestAccessURL(), access: loggedIn, handle: s.requestAccess},
@@ -78,6 +86,11 @@ func (s *Server) routes() []route {
 		get(views.TaskURL(p, id), tenant.PermSee, s.showTask),
 		post(views.RetryTaskURL(p, id), tenant.PermRetry, s.retryTask),
 		post(views.CancelTaskURL(p, id), tenant.PermCancel, s.cancelTask),
+
+		get(bulk, tenant.PermRetry, s.showBulk),
+		post(bulk, tenant.PermRetry, s.startBulk),
+		get(views.BulkRunURL(p, id), tenant.PermSee, s.showBulkRun),
+		post(views.CancelBulkURL(p, id), tenant.PermRetry, s.cancelBulk),
 
 		get(views.EventsURL(p, views.EventFilter{}), tenant.PermSee, s.showEvents),
 		get(views.EventsCSVURL(p, views.EventFilter{}), tenant.PermSee, s.exportEvents).forLong(),
@@ -102,6 +115,25 @@ func (s *Server) routes() []route {
 		post(views.ReactivateEndpointURL(p, id), tenant.PermReactivate, s.reactivateEndpoint),
 		get(views.RedeliverEndpointURL(p, id), tenant.PermRedeliver, s.showRedeliver),
 		post(views.RedeliverEndpointURL(p, id), tenant.PermRedeliver, s.redeliverEndpoint),
+
+		get(views.HealthURL(p, ""), tenant.PermSee, s.showHealth),
+		get(views.PoliciesURL(p), tenant.PermSee, s.showPolicies),
+		get(views.PolicyURL(p, ":kind", ":profile"), tenant.PermSee, s.showPolicy),
+		post(views.ChooseProfileURL(p), tenant.PermChooseProfile, s.chooseProfile),
+		get(views.SimulateURL(p, ""), tenant.PermSee, s.showSimulation),
+
+		get(views.TeamURL(p), tenant.PermSee, s.showTeam),
+		post(views.ApproveRequestURL(p, id), tenant.PermManageTeam, s.approveRequest),
+		post(views.DeclineRequestURL(p, id), tenant.PermManageTeam, s.declineRequest),
+		post(views.ChangeRoleURL(p, id), tenant.PermManageTeam, s.changeRole),
+		post(views.RemoveMemberURL(p, id), tenant.PermSee, s.removeMember),
+		get(views.KeysURL(p), tenant.PermSee, s.showKeys),
+		post(views.KeysURL(p), tenant.PermManageKeys, s.createKey),
+		post(views.RevokeKeyURL(p, id), tenant.PermManageKeys, s.revokeKey),
+		get(views.AuditURL(p, views.AuditFilter{}), tenant.PermSee, s.showAudit),
+		get(views.AuditCSVURL(p, views.AuditFilter{}), tenant.PermSee, s.exportAudit).forLong(),
+		get(views.SettingsURL(p), tenant.PermSee, s.showSettings),
+		post(views.SettingsURL(p), tenant.PermManageTeam, s.changeSettings),
 	}
 }
 

@@ -51,6 +51,8 @@ type Server struct {
 	version   string
 	log       *slog.Logger
 	now       func() time.Time
+	// shipped are the policies as they ship, to tell which of the installation are its own.
+	shipped *jobs.PolicySet
 
 	echo         *echo.Echo
 	crossing     *http.CrossOriginProtection
@@ -76,6 +78,10 @@ func New(o Options) (*Server, error) {
 	if err := s.crossing.AddTrustedOrigin(o.PublicURL.Scheme + "://" + o.PublicURL.Host); err != nil {
 		return nil, fmt.Errorf("web: trust the public URL: %w", err)
 	}
+	var err error
+	if s.shipped, err = jobs.LoadPolicies(""); err != nil {
+		return nil, fmt.Errorf("web: load the shipped policies: %w", err)
+	}
 	s.sessionStore = tenant.NewSessionStore(o.Pool)
 	s.sessions = newSessions(s.sessionStore, o.PublicURL.Scheme == "https")
 	s.hints = newHints(pulses{o.Pool}, o.Logger)
@@ -84,6 +90,7 @@ func New(o Options) (*Server, error) {
 	s.echo.IPExtractor = extractor(o.TrustedProxies)
 	s.use()
 	s.mount()
+	s.mountAPI()
 	return s, nil
 }
 

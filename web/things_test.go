@@ -16,13 +16,41 @@ import (
 // things are one of each that a project can have, by the word that stands before :id in a route.
 type things map[string]string
 
-// newThings makes an endpoint, an event and a task that waits.
+// newThings makes an endpoint, an event, a task that waits, a bulk action, an API key, a member and an access request.
 func (p *panel) newThings(project tenant.Project) things {
 	p.t.Helper()
 	endpoint := p.newEndpoint(project, webhooks.Settings{URL: "http://127.0.0.1:9/hooks/secret-path"})
 	event := p.publish(project, events.New{Type: "order.created", Data: []byte(`{"orderId":"SO-10482"}`)})
 	task := p.newDelivery(project, endpoint, event)
-	return things{"endpoints": endpoint.ID, "events": event, "tasks": strconv.FormatInt(task, 10)}
+	owner := p.ownerOf(project)
+	bulk, err := p.client.StartBulk(p.ctx, owner, project.ID, jobs.BulkRetry, jobs.TaskFilter{})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	key, _, err := tenant.CreateAPIKey(p.ctx, p.pool, owner, project.ID, tenant.NewAPIKey{Name: "backend", Scopes: tenant.Scopes()})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	member, asking := p.newUser(), p.newUser()
+	if _, err := tenant.AddMember(p.ctx, p.pool, owner, project.ID, member.Email, tenant.RoleViewer); err != nil {
+		p.t.Fatal(err)
+	}
+	request, err := tenant.RequestAccess(p.ctx, p.pool, tenant.ActorOf(asking), project.ID, "")
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return things{"endpoints": endpoint.ID, "events": event, "tasks": strconv.FormatInt(task, 10), "bulk": bulk.ID, "keys": key.ID,
+		"members": member.ID, "requests": request.ID}
+}
+
+// newUser makes somebody who cannot log in.
+func (p *panel) newUser() tenant.User {
+	p.t.Helper()
+	user, err := p.accounts.CreateUser(p.ctx, tenant.CLI("test"), tenant.NewUser{Email: store.NewID("user") + "@example.com"})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return user
 }
 
 func (p *panel) publish(project tenant.Project, n events.New) string {
@@ -53,7 +81,7 @@ func (p *panel) newDelivery(project tenant.Project, e webhooks.Endpoint, event s
 
 // fill puts a project and its things into a route's path. what is the kind of thing that :id names, "" for none.
 func fill(path, project string, all things) (filled, what string) {
-	filled = strings.ReplaceAll(path, ":project", project)
+	filled = strings.NewReplacer(":project", project, ":kind", "webhook.deliver", ":profile", "standard", ":token", "spent").Replace(path)
 	before, after, ok := strings.Cut(filled, "/:id")
 	if !ok {
 		return filled, ""

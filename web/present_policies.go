@@ -1,0 +1,243 @@
+package web
+
+import (
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"math"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"entrega/internal/tenant"
+	"entrega/jobs"
+	"entrega/views"
+	"entrega/webhooks"
+)
+
+func presentPolicies(l views.Layout, v *visit, policies []jobs.Policy, shipped *jobs.PolicySet, profiles []string) views.PoliciesProps {
+	p := views.PoliciesProps{Layout: l, Profile: v.project.Profile, Profiles: sameOptions(profiles), CanChoose: v.can(tenant.PermChooseProfile)}
+	for _, policy := range policies {
+		p.Rows = append(p.Rows, presentPolicyRow(policy, shipped))
+	}
+	return p
+}
+
+func presentPolicyRow(p jobs.Policy, shipped *jobs.PolicySet) views.PolicyRow {
+	asShipped, ok := shipped.For(p.Kind, p.Profile)
+	row := views.PolicyRow{Policy: refOf(p), Schedule: scheduleOf(p), Timeout: timeoutWords(p.Timeout), Exhausted: exhaustedWords(p),
+		Waits: waitsWords(p), Periodic: p.Kind == "periodic", Own: !ok || asShipped.Hash != p.Hash}
+	if p.Horizon > 0 {
+		row.GivesUp = longTime(p.Horizon)
+	}
+	return row
+}
+
+// refOf names a policy. Only webhooks have profiles to choose from; for the rest the profile says nothing.
+func refOf(p jobs.Policy) views.PolicyRef {
+	ref := views.PolicyRef{Kind: p.Kind, Version: p.Version, Hash: hex.EncodeToString(p.Hash[:])}
+	if p.Kind == webhooks.Deliver.Name {
+		ref.Profile = p.Profile
+	}
+	return ref
+}
+
+func scheduleOf(p jobs.Policy) views.Schedule {
+	s := views.Schedule{Jitter: p.Jitter.Fraction, Full: p.Jitter.Full}
+	for attempt := 1; attempt < p.Attempts; attempt++ {
+		s.Waits = append(s.Waits, p.BaseWait(attempt))
+	}
+	return s
+}
+
+func timeoutWords(t jobs.Timeout) string {
+	if t.Connect > 0 {
+		return longTime(t.Total) + ", connect " + longTime(t.Connect)
+	}
+	return longTime(t.Total)
+}
+
+func exhaustedWords(p jobs.Policy) string {
+	text := "discarded, with an alert"
+	if rule := disableRule(p.Disable); rule != "" {
+		text += "; the endpoint is disabled after " + rule
+	}
+	return text
+}
+
+// waitsWords writes the waits, and says the last one once where it repeats: "5 s, 5 min, 30 min, then 10 h each".
+func waitsWords(p jobs.Policy) string {
+	waits := scheduleOf(p).Waits
+	if len(waits) == 0 {
+		return "none"
+	}
+	last := len(waits) - 1
+	repeats := last
+	for repeats > 0 && waits[repeats-1] == waits[last] {
+		repeats--
+	}
+	parts := make([]string, 0, repeats+1)
+	for _, w := range waits[:repeats] {
+		parts = append(parts, shortWait(w))
+	}
+	text := shortWait(waits[last])
+	if repeats < last {
+		text = "then " + text + " each"
+	}
+	return strings.Join(append(parts, text), ", ")
+}
+
+// shortWait writes a wait of a schedule: 5 s, 30 min, 2 h.
+func shortWait(d time.Duration) string {
+	switch {
+	case d >= time.Hour:
+		return trimmed(d.Hours()) + " h"
+	case d >= time.Minute:
+		return trimmed(d.Minutes()) + " min"
+	default:
+		return trimmed(d.Seconds()) + " s"
+	}
+}
+
+func trimmed(f float64) string { return strconv.FormatFloat(math.Round(f*10)/10, 'f', -1, 64) }
+
+func presentPolicy(l views.Layout, p jobs.Policy, shipped *jobs.PolicySet, versions []jobs.PolicyVersion, chosen int) views.PolicyProps {
+	props := views.PolicyProps{Layout: l, Row: presentPolicyRow(p, shipped), Document: p.YAML()}
+	for _, class := range slices.Sorted(maps.Keys(p.Classes)) {
+		props.Classes = append(props.Classes, views.Fact{Label: classWords(class), Value: string(p.Classes[class])})
+	}
+	byVersion := map[int]jobs.Policy{}
+	for _, version := range versions {
+		byVersion[version.Version] = version.Policy
+		props.Versions = append(props.Versions, views.PolicyVersion{Version: version.Version, Hash: hex.EncodeToString(version.Hash[:]),
+			At: version.CreatedAt, Current: version.Hash == p.Hash})
+	}
+	now, known := byVersion[chosen]
+	before, hasBefore := byVersion[chosen-1]
+	if known && hasBefore {
+		props.DiffOf, props.Diff = chosen, diffLines(before, now)
+	}
+	return props
+}
+
+// classWords reads a class of a policy: http.4xx, "HTTP 4xx".
+func classWords(class string) string {
+	if status, ok := strings.CutPrefix(class, "http."); ok {
+		return "HTTP " + status
+	}
+	return capital(spaced(class))
+}
+
+// diffLines shows both documents as one, with the lines that differ marked.
+func diffLines(before, after jobs.Policy) []views.DiffLine {
+	changed := map[string]bool{}
+	var lines []views.DiffLine
+	for _, c := range jobs.Diff(before, after) {
+		if c.Before != "" {
+			lines = append(lines, views.DiffLine{Removed: true, Text: c.Key + ": " + c.Before})
+		}
+		if c.After != "" {
+			lines = append(lines, views.DiffLine{Added: true, Text: c.Key + ": " + c.After})
+		}
+		changed[c.Key] = true
+	}
+	if len(changed) == 0 {
+		return []views.DiffLine{{Text: "Nothing differs."}}
+	}
+	return lines
+}
+
+// policyValue names a policy in a form: "webhook.deliver/standard".
+func policyValue(p jobs.Policy) string {
+	ref := refOf(p)
+	if ref.Profile == "" {
+		return ref.Kind
+	}
+	return ref.Kind + "/" + ref.Profile
+}
+
+func policyOptions(policies []jobs.Policy) []views.Option {
+	options := make([]views.Option, len(policies))
+	for i, p := range policies {
+		value := policyValue(p)
+		options[i] = views.Option{Value: value, Label: strings.ReplaceAll(value, "/", ", ")}
+	}
+	return options
+}
+
+// outcomesMost bounds one simulation.
+const outcomesMost = 100
+
+// readOutcomes reads made-up outcomes, one per line: a status, perhaps with its Retry-After, or the word of a failure.
+func readOutcomes(text string) (answers []jobs.Answer, problem string) {
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		if line == "" {
+			continue
+		}
+		first, rest, _ := strings.Cut(line, " ")
+		a := jobs.Answer{Class: strings.ToLower(first), RetryAfter: strings.TrimSpace(rest), Took: 100 * time.Millisecond}
+		switch status, err := strconv.Atoi(first); {
+		case err == nil && status >= 100 && status <= 599:
+			a.Class = fmt.Sprintf("http.%d", status)
+		case slices.Contains([]string{"timeout", "dns", "tls", "refused", "lost", "blocked", "configuration", "endpoint_disabled", "success"}, a.Class):
+			a.RetryAfter = ""
+		default:
+			return nil, "“" + firstRunes(line, 40) + "” is no outcome. Use a status such as 503, a status with its Retry-After such as 429 120, or timeout, dns, tls, refused or lost."
+		}
+		if a.Class == "timeout" {
+			a.Took = 10 * time.Second
+		}
+		if answers = append(answers, a); len(answers) > outcomesMost {
+			return nil, fmt.Sprintf("These are more than %d outcomes.", outcomesMost)
+		}
+	}
+	return answers, ""
+}
+
+func presentSimulation(props *views.SimulateProps, p jobs.Policy, answers []jobs.Answer, start time.Time) {
+	const taskID = 1 // Jitter depends on the task; any will do to show it.
+	steps := jobs.Simulate(p, taskID, answers, start)
+	for _, step := range steps {
+		d := step.Decision
+		shown := views.SimulatedStep{Attempt: step.Attempt, Outcome: outcomeWords(step.Answer), Decision: string(d.Verdict),
+			Reading: string(jobs.ReadingOf(d.Verdict, d.Reason)), Reason: d.Reason, Base: d.BaseWait, Chosen: d.Wait}
+		if !d.NextAttemptAt.IsZero() {
+			shown.At = d.NextAttemptAt.Sub(start)
+		}
+		props.Steps = append(props.Steps, shown)
+	}
+	last := steps[len(steps)-1].Decision
+	switch {
+	case !last.NextAttemptAt.IsZero():
+		props.Ends = "The task goes on: its next attempt is due " + longest(last.NextAttemptAt.Sub(start)) + " after the first."
+	case last.Verdict == jobs.VerdictAccepted:
+		props.Ends = "The task is completed."
+	default:
+		props.Ends = "The task ends: " + reasonWords(last.Reason) + "."
+	}
+	if left := len(answers) - len(steps); left > 0 {
+		props.Ends += " " + capital(plural(left, "outcome is", "outcomes are")) + " left over."
+	}
+}
+
+// longest writes a duration of a story in one unit.
+func longest(d time.Duration) string {
+	if d < 24*time.Hour {
+		return shortWait(d)
+	}
+	return trimmed(d.Hours()/24) + " days"
+}
+
+func outcomeWords(a jobs.Answer) string {
+	text := a.Class
+	if status, err := strconv.Atoi(strings.TrimPrefix(a.Class, "http.")); err == nil {
+		text = strings.TrimSpace(strconv.Itoa(status) + " " + http.StatusText(status))
+	}
+	if a.RetryAfter != "" {
+		text += ", Retry-After: " + a.RetryAfter
+	}
+	return text
+}
