@@ -57,9 +57,23 @@ func install(t *testing.T, env ...string) *installation {
 	if err != nil {
 		t.Fatal(err)
 	}
-	in := &installation{t: t, binary: binary, data: t.TempDir()}
+	in := &installation{t: t, binary: binary, data: dataDir(t)}
 	in.env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "ENTREGA_DATA=" + in.data, "ENTREGA_LISTEN=127.0.0.1:0"}, env...)
 	return in
+}
+
+// dataDir is a folder that the server's own user can reach when the tests run as root, unlike t.TempDir.
+func dataDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "entrega-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return dir
 }
 
 // start runs `entrega serve` (or other arguments) and waits until it says that it is ready.
