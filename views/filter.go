@@ -70,11 +70,6 @@ func (f EventFilter) Page(after, before string) EventFilter {
 	return f
 }
 
-func (f EventFilter) withOutcome(outcome string) EventFilter {
-	f.Outcome = outcome
-	return f.Page("", "")
-}
-
 func (f EventFilter) narrowed() bool {
 	return f.Type != "" || f.Subscriber != "" || f.Outcome != "" || f.Query != ""
 }

@@ -45,10 +45,14 @@ func LoginURL() string { return "/login" }
 func LoginWithURL(next string) string {
 	return withQuery("/login", url.Values{"next": {next}})
 }
-func OIDCLoginURL() string              { return "/login/oidc" }
+func OIDCLoginURL() string { return "/login/oidc" }
+func OIDCLoginWithURL(next string) string {
+	return withQuery("/login/oidc", url.Values{"next": {next}})
+}
 func OIDCCallbackURL() string           { return "/login/oidc/callback" }
 func LogoutURL() string                 { return "/logout" }
 func SignUpURL() string                 { return "/signup" }
+func SignUpSentURL() string             { return "/signup?sent=1" }
 func SetUpURL(token string) string      { return join("setup", token) }
 func ConfirmURL(token string) string    { return join("confirm", token) }
 func ProjectsURL() string               { return "/projects" }
