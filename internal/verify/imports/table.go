@@ -72,6 +72,10 @@ var reservations = []reservation{
 	{"github.com/riverqueue", "jobs", "kinds, decisions and task states have one home"},
 }
 
+// schemaOwner is the package that brings a database to its schema, River's part included. External tests of the packages
+// below it may import it for that.
+const schemaOwner = "jobs"
+
 // viewsMayImport lists, beside the standard library, what views may import.
 var viewsMayImport = []string{"github.com/a-h/templ"}
 

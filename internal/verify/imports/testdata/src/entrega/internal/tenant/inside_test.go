@@ -1,0 +1,3 @@
+package tenant
+
+import _ "entrega/jobs" // want `imports/direction: .*`

@@ -1,0 +1,3 @@
+package tenant_test
+
+import _ "entrega/jobs"
