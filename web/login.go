@@ -17,7 +17,12 @@ func (s *Server) showLogin(c echo.Context) error {
 	if visitOf(c).known() {
 		return redirect(c, next)
 	}
-	return s.page(c, http.StatusOK, views.Login(views.LoginProps{Layout: s.plainLayout(c, "Log in"), Next: next}))
+	return s.loginPage(c, http.StatusOK, views.LoginProps{Next: next})
+}
+
+func (s *Server) loginPage(c echo.Context, status int, p views.LoginProps) error {
+	p.Layout, p.OIDCName, p.CanSignUp = s.plainLayout(c, "Log in"), s.oidcName(), !s.signUpClosed
+	return s.page(c, status, views.Login(p))
 }
 
 // login lets a user in. An unknown address, a wrong password and an unconfirmed account get the same sentence in the same time.
@@ -25,16 +30,16 @@ func (s *Server) login(c echo.Context) error {
 	form := c.Request().PostForm
 	email, next := form.Get("email"), nextPage(form.Get("next"))
 	user, err := s.accounts.Authenticate(c.Request().Context(), email, form.Get("password"), c.RealIP())
-	props := views.LoginProps{Layout: s.plainLayout(c, "Log in"), Email: email, Next: next}
+	props := views.LoginProps{Email: email, Next: next}
 	var throttled *tenant.ThrottledError
 	switch {
 	case errors.Is(err, tenant.ErrWrongLogin):
 		props.Problem = "The e-mail address or the password is wrong."
-		return s.page(c, http.StatusUnprocessableEntity, views.Login(props))
+		return s.loginPage(c, http.StatusUnprocessableEntity, props)
 	case errors.As(err, &throttled):
 		c.Response().Header().Set(echo.HeaderRetryAfter, strconv.Itoa(wholeSeconds(throttled.RetryAfter)))
 		props.Problem = throttled.Error()
-		return s.page(c, http.StatusTooManyRequests, views.Login(props))
+		return s.loginPage(c, http.StatusTooManyRequests, props)
 	case err != nil:
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 
 	"entrega/internal/store"
 	"entrega/static"
+	"entrega/views"
 )
 
 const (
@@ -41,6 +42,7 @@ func (s *Server) use() {
 		readForm,
 		middleware.GzipWithConfig(middleware.GzipConfig{MinLength: gzipFrom, Skipper: uncompressed}),
 		otelecho.Middleware("entrega", otelecho.WithSkipper(untraced)),
+		answering,
 	)
 }
 
@@ -98,6 +100,17 @@ func (s *Server) recovering(next echo.HandlerFunc) echo.HandlerFunc {
 			err = errPanicked
 		}()
 		return next(c)
+	}
+}
+
+// answering turns an error into its answer while the request still has its session: the tracing around it puts the first
+// request back.
+func answering(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		if err := next(c); err != nil {
+			c.Error(err)
+		}
+		return nil
 	}
 }
 
@@ -161,7 +174,7 @@ func uncompressed(c echo.Context) bool {
 // untraced are requests whose path holds a token, and those that say nothing.
 func untraced(c echo.Context) bool {
 	path := c.Request().URL.Path
-	for _, prefix := range []string{"/setup/", "/confirm/", static.Prefix, "/livez", "/readyz"} {
+	for _, prefix := range []string{"/setup/", "/confirm/", views.OIDCLoginURL(), static.Prefix, "/livez", "/readyz"} {
 		if strings.HasPrefix(path, prefix) {
 			return true
 		}

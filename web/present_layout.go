@@ -17,7 +17,10 @@ func navigation(v *visit) []views.NavItem {
 	}
 	if v.project.ID != "" {
 		add(views.SectionOverview, views.SectionTasks, views.SectionEvents, views.SectionEndpoints, views.SectionHealth,
-			views.SectionPolicies, views.SectionTeam, views.SectionKeys, views.SectionAudit, views.SectionSettings)
+			views.SectionPeriodic, views.SectionPolicies, views.SectionTeam, views.SectionKeys, views.SectionAudit, views.SectionSettings)
+	}
+	if v.user.Admin {
+		add(views.SectionAdminProjects, views.SectionAdminDisabled, views.SectionAdminSystem)
 	}
 	return items
 }

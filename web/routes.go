@@ -63,7 +63,7 @@ func (s *Server) routes() []route {
 	post := func(path string, needs tenant.Permission, h echo.HandlerFunc) route {
 		return route{method: http.MethodPost, path: path, access: inProject, needs: needs, handle: h}
 	}
-	return []route{
+	all := []route{
 		{method: http.MethodGet, path: views.HomeURL(), access: loggedIn, handle: s.home},
 		{method: http.MethodGet, path: views.LoginURL(), handle: s.showLogin},
 		{method: http.MethodPost, path: views.LoginURL(), handle: s.login},
@@ -135,6 +135,7 @@ func (s *Server) routes() []route {
 		get(views.SettingsURL(p), tenant.PermSee, s.showSettings),
 		post(views.SettingsURL(p), tenant.PermManageTeam, s.changeSettings),
 	}
+	return append(all, s.peopleRoutes()...)
 }
 
 func (r route) forLong() route {

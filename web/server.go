@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/labstack/echo/v4"
 
+	"entrega/internal/egress"
 	"entrega/internal/tenant"
 	"entrega/jobs"
 	"entrega/webhooks"
@@ -26,6 +27,12 @@ type Options struct {
 	Client    *jobs.Client
 	Accounts  *tenant.Accounts
 	Endpoints *webhooks.Endpoints
+	// Door is what the identity provider is called through. It is needed where there is one.
+	Door *egress.Door
+	// OIDC is the identity provider that people may log in by, beside their passwords.
+	OIDC OIDC
+	// SignUpClosed leaves it to admins to make accounts. By default anybody may sign up; nobody sees a project by that.
+	SignUpClosed bool
 	// Periodic are the jobs that run by the clock, for the page that lists them.
 	Periodic []jobs.Periodic
 	// PublicURL is how people reach the panel, scheme and host. With https the session cookie is Secure.
@@ -48,9 +55,12 @@ type Server struct {
 	endpoints *webhooks.Endpoints
 	periodic  []jobs.Periodic
 	publicURL *url.URL
-	version   string
-	log       *slog.Logger
-	now       func() time.Time
+	// provider is nil where nobody logs in by one.
+	provider     *provider
+	signUpClosed bool
+	version      string
+	log          *slog.Logger
+	now          func() time.Time
 	// shipped are the policies as they ship, to tell which of the installation are its own.
 	shipped *jobs.PolicySet
 
@@ -73,11 +83,15 @@ func New(o Options) (*Server, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
+	if err := o.OIDC.check(o.Door); err != nil {
+		return nil, fmt.Errorf("web: OIDC: %w", err)
+	}
 	s := &Server{pool: o.Pool, client: o.Client, accounts: o.Accounts, endpoints: o.Endpoints, periodic: o.Periodic,
-		publicURL: o.PublicURL, version: o.Version, log: o.Logger, now: o.Now, crossing: http.NewCrossOriginProtection()}
+		publicURL: o.PublicURL, signUpClosed: o.SignUpClosed, version: o.Version, log: o.Logger, now: o.Now, crossing: http.NewCrossOriginProtection()}
 	if err := s.crossing.AddTrustedOrigin(o.PublicURL.Scheme + "://" + o.PublicURL.Host); err != nil {
 		return nil, fmt.Errorf("web: trust the public URL: %w", err)
 	}
+	s.provider = newProvider(o.OIDC, o.Door, o.PublicURL, o.Now)
 	var err error
 	if s.shipped, err = jobs.LoadPolicies(""); err != nil {
 		return nil, fmt.Errorf("web: load the shipped policies: %w", err)
