@@ -122,14 +122,33 @@ func (b *browser) send(on *page, action string, fields url.Values) *page {
 	return b.post(action, values)
 }
 
-// form finds the form that posts to an address.
+// form finds the form that posts to an address, by itself or through a button of its own.
 func (p *page) form(action string) *html.Node {
 	for _, f := range find(p.doc, "form") {
 		if attr(f, "action") == action && attr(f, "method") == "post" {
 			return f
 		}
 	}
+	for _, button := range find(p.doc, "button") {
+		if attr(button, "formaction") == action {
+			return p.byID(attr(button, "form"))
+		}
+	}
 	return nil
+}
+
+// actions are the addresses that the page's forms and buttons post to.
+func (p *page) actions() []string {
+	var all []string
+	for n := range p.doc.Descendants() {
+		switch {
+		case n.Data == "form" && attr(n, "method") == "post" && attr(n, "action") != "":
+			all = append(all, attr(n, "action"))
+		case n.Data == "button" && attr(n, "formaction") != "":
+			all = append(all, attr(n, "formaction"))
+		}
+	}
+	return all
 }
 
 // heading is the page's h1.

@@ -42,7 +42,6 @@ func (s *Server) use() {
 		readForm,
 		middleware.GzipWithConfig(middleware.GzipConfig{MinLength: gzipFrom, Skipper: uncompressed}),
 		otelecho.Middleware("entrega", otelecho.WithSkipper(untraced)),
-		answering,
 	)
 }
 
@@ -103,8 +102,8 @@ func (s *Server) recovering(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// answering turns an error into its answer while the request still has its session: the tracing around it puts the first
-// request back.
+// answering turns an error into its answer while the request still has its session and its time: what is around it puts the
+// first request back.
 func answering(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		if err := next(c); err != nil {

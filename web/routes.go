@@ -42,7 +42,7 @@ func (s *Server) mount() {
 	s.echo.GET(static.Prefix+"*", echo.WrapHandler(static.Handler()))
 	s.echo.HEAD(static.Prefix+"*", echo.WrapHandler(static.Handler()))
 	for _, r := range s.routes() {
-		handle := s.guard(r)
+		handle := answering(s.guard(r))
 		if !r.long {
 			handle = withTimeout(handle)
 		}
