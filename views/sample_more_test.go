@@ -144,13 +144,13 @@ func moreSamplePages(x text) []sample {
 	team := TeamProps{
 		Layout: layout(SectionTeam, "Team"), Roles: sampleRoles(), ProjectID: "project_01kb7m3q8yf5z",
 		Members: []Member{
-			{ID: "1", Name: x("Inês Duarte"), Email: x("ines@acme.example"), Role: "owner", Since: now.Add(-2000 * time.Hour), LastSeenAt: now, You: true},
-			{ID: "2", Name: x("Tomás Reis"), Email: x("tomas@acme.example"), Role: "on-call", Since: now.Add(-500 * time.Hour), LastSeenAt: now.Add(-2 * time.Hour), CanChange: true, CanRemove: true},
-			{ID: "3", Name: x("Auditor"), Email: x("audit@firm.example"), Role: "viewer", Since: now.Add(-50 * time.Hour), CanChange: true, CanRemove: true},
+			{ID: "1", Email: x("ines@acme.example"), Role: "owner", Since: now.Add(-2000 * time.Hour), LastSeenAt: now, You: true},
+			{ID: "2", Email: x("tomas@acme.example"), Role: "on-call", Since: now.Add(-500 * time.Hour), LastSeenAt: now.Add(-2 * time.Hour), CanChange: true, CanRemove: true},
+			{ID: "3", Email: x("audit@firm.example"), Role: "viewer", Since: now.Add(-50 * time.Hour), CanChange: true, CanRemove: true},
 		},
 		Requests: []AccessRequest{
-			{ID: "1", Name: x("Rui Sá"), Email: x("rui@acme.example"), Reason: x("I take over on-call in December."), At: now.Add(-3 * time.Hour), State: "pending", Mail: "sent", CanDecide: true},
-			{ID: "2", Name: x("Eva Lim"), Email: x("eva@acme.example"), Reason: x("Finance"), At: now.Add(-30 * time.Hour), State: "declined", Mail: "failed", MailNote: x("550 5.1.1 mailbox unknown"), DecidedBy: x("Inês Duarte")},
+			{ID: "1", Email: x("rui@acme.example"), Reason: x("I take over on-call in December."), At: now.Add(-3 * time.Hour), State: "pending", Mail: "sent", CanDecide: true},
+			{ID: "2", Email: x("eva@acme.example"), Reason: x("Finance"), At: now.Add(-30 * time.Hour), State: "declined", Mail: "failed", MailNote: x("550 5.1.1 mailbox unknown"), DecidedBy: x("Inês Duarte")},
 		},
 	}
 	keys := KeysProps{
@@ -169,13 +169,13 @@ func moreSamplePages(x text) []sample {
 		{At: now.Add(-3 * time.Hour), Actor: x("Tomás Reis"), Action: x("reactivated the endpoint"), Subject: x("hooks.tern.example"), SubjectURL: x("/p/x/endpoints/1"), Reason: x("receiver is back")},
 		{At: now.Add(-50 * time.Hour), Actor: "Entrega", Action: x("disabled the endpoint"), Subject: x("old.partner.example"), Reason: x("20 failures in a row")},
 	}, Pager: Pager{OlderURL: "/p/x/audit?after=1"}}
-	settings := SettingsProps{Layout: layout(SectionSettings, "Settings"), Name: x("Acme Market"), Profile: "standard", Profiles: []Option{{"standard", "standard"}, {"compact", "compact"}}, CanEdit: true, API: x("https://entrega.acme.example/v1"), Facts: []Fact{{"Created", "30 Sep 2026"}, {"Attempts kept", "400 d"}, {"Payloads kept", "30 d"}}}
+	settings := SettingsProps{Layout: layout(SectionSettings, "Settings"), Name: x("Acme Market"), Profile: "standard", Profiles: []Option{{"standard", "standard"}, {"compact", "compact"}}, CanEdit: true, API: x("https://entrega.acme.example/v1"), SQL: x("select entrega.publish('project_1', 'order.created', '{}');"), Grant: x("grant usage on schema entrega to the_application;"), Facts: []Fact{{"Created", "30 Sep 2026"}, {"Attempts kept", "400 d"}, {"Payloads kept", "30 d"}}}
 	settings.Problems = map[string]string{"name": x("Another project has this name.")}
 	bulk := BulkProps{Layout: layout(SectionTasks, "Retry tasks"), Action: "retry", Filter: TaskFilter{State: "discarded"}, Words: []Fact{{"State", "discarded"}, {"Endpoint", x("old.partner.example")}, {"Period", "last 24 hours"}}, Count: 251, Left: []Fact{{"Left alone", "12: their endpoint is disabled"}}, ConfirmWord: "retry 251"}
 	cancel := bulk
 	cancel.Action, cancel.Count, cancel.ConfirmWord = "cancel", 38, ""
 	run := BulkRunProps{Layout: layout(SectionTasks, "Retry tasks"), ID: "1", Action: "retry", State: "running", Total: 500, Done: 310, Succeeded: 300, Refused: 10, Reasons: []Fact{{x("already queued"), "10"}}, Words: bulk.Words, StartedAt: now.Add(-3 * time.Second), By: x("Inês Duarte"), CanCancel: true}
-	account := AccountProps{Layout: outside("Account"), Name: x("Inês Duarte"), Email: x("ines@acme.example"), HasPassword: true, Problems: map[string]string{"password": x("Use at least 12 characters.")}, Sessions: []Session{
+	account := AccountProps{Layout: outside("Account"), Provider: x("Acme SSO"), Email: x("ines@acme.example"), HasPassword: true, Problems: map[string]string{"password": x("Use at least 12 characters.")}, Sessions: []Session{
 		{ID: "1", Device: x("Firefox on Linux"), Address: x("203.0.113.9"), CreatedAt: now.Add(-3 * time.Hour), LastSeenAt: now, Current: true},
 		{ID: "2", Device: x("Safari on iPhone"), Address: x("203.0.113.77"), CreatedAt: now.Add(-90 * time.Hour), LastSeenAt: now.Add(-20 * time.Hour)},
 	}}

@@ -25,7 +25,7 @@ func (s *Server) accountPage(c echo.Context, status int, problems map[string]str
 		return err
 	}
 	own := tenant.SessionID(s.sessions.Token(ctx))
-	return s.page(c, status, views.Account(presentAccount(l, v.user, sessions, own, problems)))
+	return s.page(c, status, views.Account(presentAccount(l, v.user, s.oidcName(), sessions, own, problems)))
 }
 
 // changePassword sets the visitor's own password; every other session ends.

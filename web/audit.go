@@ -25,7 +25,7 @@ func (s *Server) showAudit(c echo.Context) error {
 	read := func(page store.Page) (store.List[tenant.AuditEntry], error) {
 		return tenant.ListAudit(ctx, s.pool, v.project.ID, f, page)
 	}
-	list, err := collect(pageOf(q.After, q.Before), q.Before != "", read, auditMatches(q))
+	list, err := collect(pageOf(q.After, q.Before), q.Before != "", read, auditMatches(v, q))
 	if err != nil {
 		return err
 	}
@@ -43,10 +43,10 @@ func auditFilter(q views.AuditFilter) tenant.AuditFilter {
 }
 
 // auditMatches is the search, over subject and reason.
-func auditMatches(q views.AuditFilter) func(tenant.AuditEntry) bool {
+func auditMatches(v *visit, q views.AuditFilter) func(tenant.AuditEntry) bool {
 	search := strings.ToLower(strings.TrimSpace(q.Query))
 	return func(e tenant.AuditEntry) bool {
-		return search == "" || strings.Contains(strings.ToLower(e.SubjectKind+" "+e.SubjectID+" "+auditReason(e.Detail)), search)
+		return search == "" || strings.Contains(strings.ToLower(e.SubjectKind+" "+e.SubjectID+" "+auditNote(v, e)), search)
 	}
 }
 
@@ -67,14 +67,14 @@ func (s *Server) auditActors(ctx context.Context, v *visit) ([]views.Option, err
 func (s *Server) exportAudit(c echo.Context) error {
 	ctx, v := c.Request().Context(), visitOf(c)
 	q := views.AuditFilterFrom(c.QueryParams())
-	matches := auditMatches(q)
+	matches := auditMatches(v, q)
 	return s.exportCSV(c, "audit", auditColumns(), func(t table) error {
 		return tenant.EachAudit(ctx, s.pool, v.project.ID, auditFilter(q), func(e tenant.AuditEntry) error {
 			if !matches(e) {
 				return nil
 			}
 			return t.row(strconv.FormatInt(e.ID, 10), cellTime(e.At), string(e.ActorKind), e.ActorID, actorWord(v, e), e.Action,
-				e.SubjectKind, e.SubjectID, auditReason(e.Detail))
+				e.SubjectKind, e.SubjectID, auditNote(v, e))
 		})
 	})
 }

@@ -7,8 +7,8 @@ import (
 	"entrega/views"
 )
 
-func presentAccount(l views.Layout, user tenant.User, sessions []tenant.Session, own string, problems map[string]string) views.AccountProps {
-	p := views.AccountProps{Layout: l, Name: user.Email, Email: user.Email, HasPassword: user.HasPassword, Problems: problems}
+func presentAccount(l views.Layout, user tenant.User, provider string, sessions []tenant.Session, own string, problems map[string]string) views.AccountProps {
+	p := views.AccountProps{Layout: l, Email: user.Email, HasPassword: user.HasPassword, Provider: provider, Problems: problems}
 	for _, s := range sessions {
 		p.Sessions = append(p.Sessions, views.Session{ID: s.ID, Device: device(s.UserAgent), Address: s.Address,
 			CreatedAt: s.CreatedAt, LastSeenAt: s.SeenAt, Current: s.ID == own})

@@ -21,7 +21,7 @@ func presentClicks(v *visit, entries []tenant.AuditEntry) []views.AuditRow {
 
 func presentAuditRow(v *visit, e tenant.AuditEntry) views.AuditRow {
 	row := views.AuditRow{ID: strconv.FormatInt(e.ID, 10), At: e.At, Actor: actorWord(v, e), Action: actionWords(e.Action),
-		Subject: e.SubjectKind + " " + e.SubjectID, Reason: auditReason(e.Detail)}
+		Subject: e.SubjectKind + " " + e.SubjectID, Reason: auditNote(v, e)}
 	switch e.SubjectKind {
 	case "task":
 		row.SubjectURL = views.TaskURL(e.ProjectID, e.SubjectID)
@@ -88,19 +88,71 @@ func actionWords(action string) string {
 	return spaced(verb) + " " + spaced(noun)
 }
 
-// auditReason is the reason that somebody gave, or the words of a rule.
-func auditReason(detail json.RawMessage) string {
-	var d struct {
-		Reason string `json:"reason"`
-		Detail string `json:"detail"`
-	}
-	if json.Unmarshal(detail, &d) != nil {
+// auditDetail is what may stand in an entry's detail and help to understand it.
+type auditDetail struct {
+	Reason string   `json:"reason"`
+	Detail string   `json:"detail"`
+	Email  string   `json:"email"`
+	Role   string   `json:"role"`
+	Name   string   `json:"name"`
+	Scopes []string `json:"scopes"`
+	Total  *int     `json:"total"`
+	// Before and After are roles, or the name and profile of a project.
+	Before json.RawMessage `json:"before"`
+	After  json.RawMessage `json:"after"`
+}
+
+// auditNote is the reason that somebody gave, the words of a rule, or what changed.
+func auditNote(v *visit, e tenant.AuditEntry) string {
+	var d auditDetail
+	if json.Unmarshal(e.Detail, &d) != nil {
 		return ""
 	}
-	if d.Detail != "" {
+	noun, _, _ := strings.Cut(e.Action, ".")
+	switch {
+	case d.Detail != "":
 		return d.Detail
+	case noun == "member" || noun == "access":
+		return memberNote(v, d)
+	case noun == "api_key" && len(d.Scopes) > 0:
+		return d.Name + ": " + strings.Join(d.Scopes, ", ")
+	case noun == "api_key" || noun == "project" && d.Name != "":
+		return d.Name
+	case noun == "project":
+		return projectNote(d)
+	case noun == "bulk" && d.Total != nil:
+		return plural(*d.Total, "task", "tasks")
+	default:
+		return d.Reason
 	}
-	return d.Reason
+}
+
+// memberNote says who it was about, and the role.
+func memberNote(v *visit, d auditDetail) string {
+	var before, after tenant.Role
+	note := emailFor(v, d.Email)
+	switch {
+	case json.Unmarshal(d.Before, &before) == nil && json.Unmarshal(d.After, &after) == nil:
+		note += ", from " + roleWord(before) + " to " + roleWord(after)
+	case d.Role != "":
+		note += ", " + roleWord(tenant.Role(d.Role))
+	}
+	return note
+}
+
+// projectNote says what a project had before and after.
+func projectNote(d auditDetail) string {
+	var before, after struct {
+		Name    string `json:"name"`
+		Profile string `json:"profile"`
+	}
+	if json.Unmarshal(d.Before, &before) != nil || json.Unmarshal(d.After, &after) != nil {
+		return ""
+	}
+	if before.Name != after.Name {
+		return "from " + before.Name + " to " + after.Name
+	}
+	return "from " + before.Profile + " to " + after.Profile
 }
 
 func presentAudit(l views.Layout, v *visit, q views.AuditFilter, list store.List[tenant.AuditEntry], actors []views.Option) views.AuditProps {

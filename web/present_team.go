@@ -11,16 +11,26 @@ func presentTeam(l views.Layout, v *visit, members []tenant.Member, seen map[str
 	manage := v.can(tenant.PermManageTeam)
 	p := views.TeamProps{Layout: l, Roles: roleOptions(), ProjectID: v.project.ID}
 	for _, m := range members {
-		email := emailFor(v, m.Email)
-		p.Members = append(p.Members, views.Member{ID: m.UserID, Name: email, Role: roleWord(m.Role), Since: m.CreatedAt, LastSeenAt: seen[m.UserID],
-			You: m.UserID == v.user.ID, CanChange: manage, CanRemove: manage || m.UserID == v.user.ID})
+		p.Members = append(p.Members, views.Member{ID: m.UserID, Email: emailFor(v, m.Email), Role: roleWord(m.Role), Since: m.CreatedAt, LastSeenAt: seen[m.UserID],
+			You: m.UserID == v.user.ID, CanChange: manage, CanRemove: manage})
 	}
 	for _, r := range requests {
-		p.Requests = append(p.Requests, views.AccessRequest{ID: r.ID, Name: emailFor(v, r.Email), Reason: r.Message, Project: v.project.Name,
-			At: r.CreatedAt, State: string(r.State), Mail: r.MailState, DecidedBy: emailFor(v, r.DecidedBy),
-			CanDecide: manage && r.State == tenant.AccessPending})
+		p.Requests = append(p.Requests, views.AccessRequest{ID: r.ID, Email: r.Email, Reason: r.Message, At: r.CreatedAt, State: string(r.State),
+			Mail: r.MailState, MailNote: mailNote(r), DecidedBy: r.DecidedBy, CanDecide: r.State == tenant.AccessPending})
 	}
 	return p
+}
+
+// mailNote says what the state of a request's mail means, where its word does not.
+func mailNote(r tenant.AccessRequest) string {
+	switch {
+	case r.MailState == "failed":
+		return "Tell them yourself."
+	case r.RepliedAt != nil:
+		return "The answer was accepted for delivery."
+	default:
+		return ""
+	}
 }
 
 func roleOptions() []views.Option {
