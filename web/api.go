@@ -29,13 +29,17 @@ type api struct {
 func (s *Server) mountAPI() {
 	a := &api{pool: s.pool, client: s.client, endpoints: s.endpoints, log: s.log, now: s.now}
 	a.huma = humaecho.New(s.echo, a.config())
+	a.mount()
+	s.mountDocs(a.huma.OpenAPI())
+}
+
+func (a *api) mount() {
 	a.mountEvents()
 	a.mountEndpoints()
 	a.mountDeliveries()
 	a.mountBulks()
 	a.mountPolicies()
 	a.finishDocument()
-	s.mountDocs(a.huma.OpenAPI())
 }
 
 // config leaves out what huma serves by itself: its documentation page loads scripts from elsewhere, and its document is made

@@ -18,7 +18,7 @@ type attemptShown struct {
 	StartedAt     time.Time        `json:"startedAt" example:"2026-03-01T12:00:05.018Z"`
 	DurationMS    int64            `json:"durationMs" doc:"From the start to the last byte of the answer." example:"184"`
 	ErrorType     *string          `json:"errorType" doc:"null for a success, else BlockedByPolicy, DnsFailure, TlsError, Timeout, ConnectionFailed, ConfigurationError, HttpError or Cancelled." example:"HttpError"`
-	Phase         *string          `json:"phase" doc:"Where a Timeout struck: dns, connect, tls, headers or body." example:"headers"`
+	Phase         *string          `json:"phase" doc:"Where a Timeout struck: dns, connect, tls, headers or body."`
 	StatusCode    *int             `json:"statusCode" doc:"The status that was answered; null without an answer." example:"503"`
 	Decision      jobs.Verdict     `json:"decision" enum:"accepted,retry_scheduled,snoozed,permanent_failure,cancelled,unknown" example:"snoozed"`
 	Reason        string           `json:"reason" doc:"Why it was decided so." example:"retry_after"`

@@ -28,7 +28,7 @@ type bulkShown struct {
 	Done       int64           `json:"done" doc:"How many were acted on." example:"8"`
 	Skipped    int64           `json:"skipped" doc:"How many were passed over: they had changed meanwhile." example:"0"`
 	CreatedAt  time.Time       `json:"createdAt" example:"2026-03-01T12:00:00.123456Z"`
-	FinishedAt *time.Time      `json:"finishedAt" example:"2026-03-01T12:00:03Z"`
+	FinishedAt *time.Time      `json:"finishedAt" doc:"null until it is done."`
 }
 
 type bulkInput struct {

@@ -27,7 +27,8 @@ func (e *malformedError) Error() string { return e.sentence }
 
 // decode reads a JSON object into the struct that into points to. Names must be those of the json tags to the letter. A name
 // that is unknown or given twice, and a value of the wrong type, is a *store.InvalidError; what is no JSON object at all is a
-// *malformedError. null leaves a field at its zero value; a pointer then points to it, so that a PATCH can tell null from nothing.
+// *malformedError. null leaves a field as if it was not given. Only a pointer can tell the two apart: tagged nullable it points to
+// the zero value, untagged it takes no null.
 func decode(body []byte, into any) error {
 	object, err := objectIn(body)
 	if err != nil {
@@ -78,26 +79,33 @@ func decodeObject(object []byte, path string, into reflect.Value, bad *store.Inv
 			bad.Add(path+m.name, givenTwice)
 		default:
 			seen[i] = true
-			value := into.FieldByIndex(fields[i].Index)
-			decodeValue(m.value, path+m.name, value, bad)
-			if s := rangeSentence(fields[i], value); s != "" && string(m.value) != "null" {
-				bad.Add(path+m.name, s)
-			}
+			decodeField(m.value, path+m.name, fields[i], into.FieldByIndex(fields[i].Index), bad)
+		}
+	}
+}
+
+func decodeField(value []byte, path string, field reflect.StructField, into reflect.Value, bad *store.InvalidError) {
+	null, pointer := string(value) == "null", into.Kind() == reflect.Pointer
+	if pointer {
+		into.Set(reflect.New(into.Type().Elem()))
+		into = into.Elem()
+	}
+	switch {
+	case null && pointer && field.Tag.Get("nullable") != "true":
+		bad.Add(path, typeSentence(into.Type()))
+	case null:
+	default:
+		before := len(bad.Fields)
+		decodeValue(value, path, into, bad)
+		if s := rangeSentence(field, into); s != "" && len(bad.Fields) == before {
+			bad.Add(path, s)
 		}
 	}
 }
 
 const givenTwice = "This field is given twice."
 
-// decodeValue reads one value. A wrong one leaves the place as it is, where the bounds of its tags are not looked at.
 func decodeValue(value []byte, path string, into reflect.Value, bad *store.InvalidError) {
-	if into.Kind() == reflect.Pointer {
-		into.Set(reflect.New(into.Type().Elem()))
-		into = into.Elem()
-	}
-	if string(value) == "null" {
-		return
-	}
 	switch {
 	case into.Type() == reflect.TypeFor[time.Time]():
 		into.Set(reflect.ValueOf(readInstant(value, path, bad)))
@@ -151,7 +159,6 @@ func rangeSentence(f reflect.StructField, value reflect.Value) string {
 	if err != nil {
 		most = math.Inf(1)
 	}
-	value = reflect.Indirect(value)
 	n := 0.0
 	if value.CanInt() {
 		n = float64(value.Int())

@@ -2,6 +2,7 @@ package web
 
 import (
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -127,7 +128,8 @@ func fillExample(schemas huma.Registry, media *huma.MediaType) {
 	}
 }
 
-// exampleOf puts an example together from those of the fields.
+// exampleOf puts an example together from those of the fields. A field that may be null and has no example is null in it; an
+// object that may be missing is left out.
 func exampleOf(schemas huma.Registry, s *huma.Schema) any {
 	switch {
 	case len(s.Examples) > 0:
@@ -141,7 +143,10 @@ func exampleOf(schemas huma.Registry, s *huma.Schema) any {
 	case len(s.Properties) > 0:
 		example := map[string]any{}
 		for name, property := range s.Properties {
-			if v := exampleOf(schemas, property); v != nil {
+			if property.Ref != "" && !slices.Contains(s.Required, name) {
+				continue
+			}
+			if v := exampleOf(schemas, property); v != nil || property.Nullable {
 				example[name] = v
 			}
 		}

@@ -65,15 +65,15 @@ type EndpointShown struct {
 // healthShown is how an endpoint is doing.
 type healthShown struct {
 	State          webhooks.State `json:"state" enum:"healthy,failing,paused,disabled" doc:"The gravest that holds." example:"healthy"`
-	FailingSince   *time.Time     `json:"failingSince" doc:"The first of an unbroken row of failures; null when the last attempt succeeded." example:"2026-03-01T12:00:00Z"`
+	FailingSince   *time.Time     `json:"failingSince" doc:"The first of an unbroken row of failures; null when the last attempt succeeded."`
 	FailuresInARow int            `json:"failuresInARow" example:"0"`
 	LastSuccessAt  *time.Time     `json:"lastSuccessAt" example:"2026-03-01T11:58:00Z"`
-	LastFailureAt  *time.Time     `json:"lastFailureAt" example:"2026-03-01T12:00:00Z"`
-	PauseUntil     *time.Time     `json:"pauseUntil" doc:"When its receiver wants to be asked again, by Retry-After." example:"2026-03-01T12:02:00Z"`
-	PausedAt       *time.Time     `json:"pausedAt" doc:"Since when a person holds its deliveries back." example:"2026-03-01T12:00:00Z"`
-	DisabledAt     *time.Time     `json:"disabledAt" doc:"Since when it gets nothing." example:"2026-03-01T12:00:00Z"`
-	DisabledReason *string        `json:"disabledReason" doc:"gone, failing, failures_in_a_row or manual." example:"gone"`
-	DisabledDetail *string        `json:"disabledDetail" doc:"The reason in a sentence." example:"The receiver answered 410 Gone."`
+	LastFailureAt  *time.Time     `json:"lastFailureAt"`
+	PauseUntil     *time.Time     `json:"pauseUntil" doc:"When its receiver wants to be asked again, by Retry-After."`
+	PausedAt       *time.Time     `json:"pausedAt" doc:"Since when a person holds its deliveries back."`
+	DisabledAt     *time.Time     `json:"disabledAt" doc:"Since when it gets nothing."`
+	DisabledReason *string        `json:"disabledReason" doc:"gone, failing, failures_in_a_row or manual."`
+	DisabledDetail *string        `json:"disabledDetail" doc:"The reason in a sentence."`
 }
 
 func showEndpoint(e webhooks.Endpoint) EndpointShown {

@@ -14,7 +14,7 @@ type redeliverBody struct {
 	Since  time.Time      `json:"since,omitzero" doc:"Only what was made or missed at or after this instant." example:"2026-03-01T00:00:00Z"`
 	Until  time.Time      `json:"until,omitzero" doc:"Only what was made or missed before this instant." example:"2026-03-02T00:00:00Z"`
 	Scope  webhooks.Scope `json:"scope,omitempty" enum:"discarded,missed,both" default:"both" doc:"discarded: deliveries that ended without success. missed: events published while the endpoint was disabled." example:"discarded"`
-	DryRun bool           `json:"dryRun,omitempty" doc:"Only count." example:"true"`
+	DryRun bool           `json:"dryRun,omitempty" doc:"Only count." example:"false"`
 }
 
 // redeliveryShown is what a redelivery is about.

@@ -19,14 +19,21 @@ func unknownSentence(name string, known []string) string {
 
 const maxShownName = 64
 
-// nearest is the known name that the fewest typing mistakes turn into the given one; "" when all are too far off.
+// nearest is the known name that the fewest typing mistakes turn into the given one, where a missing end is one mistake; ""
+// when all are too far off.
 func nearest(name string, known []string) string {
 	if len(name) > maxShownName {
 		return ""
 	}
+	name = strings.ToLower(name)
 	best, fewest := "", len(name)/2+1
 	for _, k := range known {
-		if d := typos(strings.ToLower(name), strings.ToLower(k)); d < fewest {
+		lower := strings.ToLower(k)
+		d := typos(name, lower)
+		if strings.HasPrefix(lower, name) {
+			d = min(d, 1)
+		}
+		if d < fewest {
 			best, fewest = k, d
 		}
 	}

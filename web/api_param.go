@@ -20,7 +20,7 @@ func (p PageParams) page() store.Page { return store.Page{Limit: p.Limit, Cursor
 // listBody is one page of a list.
 type listBody[T any] struct {
 	Data       []T     `json:"data" nullable:"false"`
-	NextCursor *string `json:"nextCursor" doc:"Leads to the next page; null on the last."`
+	NextCursor *string `json:"nextCursor" doc:"Leads to the next page; null on the last." example:"eyJkIjoibmV4dCIsImsiOjQyfQ"`
 	PrevCursor *string `json:"prevCursor" doc:"Leads to the page before; null on the first."`
 }
 

@@ -28,7 +28,7 @@ type stepShown struct {
 	Reason        string           `json:"reason" example:"retry_after"`
 	BaseWaitMS    *int64           `json:"baseWaitMs" doc:"The policy's wait before jitter, or what the receiver asked for; null when no attempt follows." example:"120000"`
 	WaitMS        *int64           `json:"waitMs" doc:"The wait that was chosen; null when no attempt follows." example:"120000"`
-	Cap           *string          `json:"cap" doc:"What bounded the wait: retry_after, floor or horizon." example:"retry_after"`
+	Cap           *string          `json:"cap" doc:"What bounded the wait: retry_after, floor or horizon."`
 	Charged       bool             `json:"charged" doc:"Whether the attempt used up one of the policy's." example:"false"`
 	RetryAfter    *retryAfterShown `json:"retryAfter"`
 	NextAttemptAt *time.Time       `json:"nextAttemptAt" example:"2026-03-01T12:02:00.184Z"`
