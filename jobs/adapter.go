@@ -48,6 +48,9 @@ func (a *adapter) Work(ctx context.Context, row *rivertype.JobRow, doInner func(
 	if err := r.prepare(ctx); err != nil {
 		return err
 	}
+	if r.chain.ended(r.meta.Trigger) {
+		return r.adopt(ctx)
+	}
 	err := r.call(ctx, doInner)
 	if interrupted(ctx, err) && !r.attempt.Evidence.Sent {
 		return err
@@ -81,6 +84,22 @@ func (r *run) prepare(ctx context.Context) error {
 	}
 	r.attempt.Number = r.chain.charged + 1
 	return nil
+}
+
+// adopt tells River what the ledger knows: the attempt before was made and recorded, and its node died before it could say so.
+// Nothing is sent again.
+func (r *run) adopt(ctx context.Context) error {
+	d := Decision{Verdict: r.chain.last, Reason: r.chain.lastReason}
+	if err := river.MetadataSet(ctx, "outcome", outcomeDone); err != nil {
+		return fmt.Errorf("mark the task's outcome: %w", err)
+	}
+	if err := river.MetadataSet(ctx, "reason", d.Reason); err != nil {
+		return fmt.Errorf("mark the task's outcome: %w", err)
+	}
+	if err := river.MetadataSet(ctx, "attempt", r.chain.charged); err != nil {
+		return fmt.Errorf("mark the task's outcome: %w", err)
+	}
+	return r.answer(d, nil)
 }
 
 func (r *run) call(ctx context.Context, doInner func(context.Context) error) (err error) {

@@ -15,7 +15,8 @@ type chainState struct {
 	tries         int    // records that River counted as attempts: all but snoozes
 	charged       int    // of those, the ones the policy counts
 	snoozesInARow int
-	lastFinished  time.Time
+	last          Verdict // of the last record; empty without one
+	lastReason    string
 }
 
 func newChainState(taskID int64) chainState { return chainState{head: genesis(taskID)} }
@@ -23,31 +24,41 @@ func newChainState(taskID int64) chainState { return chainState{head: genesis(ta
 func loadChain(ctx context.Context, db store.DB, taskID int64) (chainState, error) {
 	s := newChainState(taskID)
 	var head []byte
-	var lastFinished *time.Time
 	err := db.QueryRow(ctx, `
 		select coalesce(max(seq), 0),
 		       (array_agg(hash order by seq desc))[1],
 		       count(*) filter (where decision <> 'snoozed'),
 		       count(*) filter (where charged),
 		       coalesce(max(seq), 0) - coalesce(max(seq) filter (where decision <> 'snoozed'), 0),
-		       max(finished_at)
+		       coalesce((array_agg(decision order by seq desc))[1], ''),
+		       coalesce((array_agg(reason order by seq desc))[1], '')
 		from attempts where task_id = $1`, taskID).
-		Scan(&s.seq, &head, &s.tries, &s.charged, &s.snoozesInARow, &lastFinished)
+		Scan(&s.seq, &head, &s.tries, &s.charged, &s.snoozesInARow, &s.last, &s.lastReason)
 	if err != nil {
 		return s, fmt.Errorf("load the task's chain: %w", err)
 	}
 	if head != nil {
 		s.head = head
 	}
-	if lastFinished != nil {
-		s.lastFinished = *lastFinished
-	}
 	return s, nil
+}
+
+// ended tells that the ledger already knows the task's end, which River was never told because its node died between the two.
+// A person's retry starts it again, so it does not count then.
+func (s chainState) ended(trigger Trigger) bool {
+	switch s.last {
+	case VerdictAccepted:
+		return true
+	case VerdictPermanentFailure, VerdictCancelled:
+		return trigger == TriggerSchedule
+	default:
+		return false
+	}
 }
 
 // extend moves the state behind a record that was written.
 func (s *chainState) extend(r Record) {
-	s.seq, s.head, s.lastFinished = r.Seq, r.Hash, r.FinishedAt
+	s.seq, s.head, s.last, s.lastReason = r.Seq, r.Hash, r.Decision, r.Reason
 	if r.Decision == VerdictSnoozed {
 		s.snoozesInARow++
 		return

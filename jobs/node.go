@@ -114,6 +114,36 @@ func (w *Worker) beatOnce(ctx context.Context) error {
 	return nil
 }
 
+// releaseSQL gives a dead node's running tasks back. Where the ledger holds the record of the very attempt, the node died between the
+// ledger and River, so River is told what was decided and nothing is sent again.
+const releaseSQL = `
+	with lost as materialized (
+		select j.id, j.metadata ? 'cancel_attempted_at' as cancelled, known.*
+		from river_job j
+		left join lateral (
+			select a.decision, a.reason, a.attempt, a.charged, a.next_attempt_at from attempts a
+			where a.task_id = j.id and a.started_at >= j.attempted_at - interval '100 milliseconds'
+			order by a.seq desc limit 1
+		) as known on true
+		where j.state = 'running' and j.attempted_by[array_upper(j.attempted_by, 1)] = $1
+	), told as materialized (
+		select id, decision, reason, attempt, charged, next_attempt_at,
+		       case when decision = 'accepted' then 'completed' when decision = 'permanent_failure' then 'discarded'
+		            when decision = 'cancelled' or cancelled then 'cancelled' when next_attempt_at is null or next_attempt_at <= now() then 'available'
+		            when decision = 'snoozed' then 'scheduled' else 'retryable' end as state
+		from lost
+	)
+	update river_job j set
+		state = told.state::river_job_state,
+		finalized_at = case when told.state in ('completed', 'discarded', 'cancelled') then now() end,
+		scheduled_at = coalesce(told.next_attempt_at, now()),
+		attempt = case when told.decision = 'snoozed' then j.attempt - 1 else j.attempt end,
+		metadata = case when told.decision is null then j.metadata else j.metadata || jsonb_build_object('reason', told.reason,
+			'attempt', told.attempt, 'trigger', 'schedule',
+			'outcome', case told.decision when 'snoozed' then 'snooze' when 'retry_scheduled' then 'retry' else 'done' end) end,
+		errors = array_append(j.errors, jsonb_build_object('at', now(), 'attempt', j.attempt, 'error', 'node ' || $1 || ' was lost', 'trace', ''))
+	from told where j.id = told.id`
+
 type burial struct {
 	node  string
 	tasks int64
@@ -135,13 +165,7 @@ func buryDeadNodes(ctx context.Context, pool *pgxpool.Pool) ([]burial, error) {
 			return fmt.Errorf("find dead nodes: %w", err)
 		}
 		for _, id := range ids {
-			tag, err := tx.Exec(ctx, `
-				update river_job set
-					state = case when metadata ? 'cancel_attempted_at' then 'cancelled'::river_job_state else 'available' end,
-					finalized_at = case when metadata ? 'cancel_attempted_at' then now() end,
-					scheduled_at = now(),
-					errors = array_append(errors, jsonb_build_object('at', now(), 'attempt', attempt, 'error', 'node ' || $1 || ' was lost', 'trace', ''))
-				where state = 'running' and attempted_by[array_upper(attempted_by, 1)] = $1`, id)
+			tag, err := tx.Exec(ctx, releaseSQL, id)
 			if err != nil {
 				return fmt.Errorf("release a dead node's tasks: %w", err)
 			}

@@ -382,7 +382,7 @@ func TestWorker_LastAttemptLostIsTriedOnceMore(t *testing.T) {
 		b.settled(id)
 	}
 	// The 18th attempt is under way when its node dies.
-	b.exec(`update river_job set state = 'running', attempt = 18, attempted_by = array_append(attempted_by, 'node_dead') where id = $1`, id)
+	b.exec(`update river_job set state = 'running', attempt = 18, attempted_at = clock_timestamp() + interval '1 second', attempted_by = array_append(attempted_by, 'node_dead') where id = $1`, id)
 	b.exec(`insert into nodes (id, host, version, seen_at) values ('node_dead', 'h', 'v', now() - interval '1 minute')`)
 	task := b.settled(id)
 	if task.State != StateDiscarded || task.Reason != ReasonAttemptsExhausted || task.Attempt != 19 {
@@ -513,5 +513,61 @@ func TestGeneratedColumnsFollowTheMetadata(t *testing.T) {
 	}
 	if err := json.Unmarshal(raw, &meta); err != nil || meta["max"] != 18.0 {
 		t.Fatal(string(raw), err)
+	}
+}
+
+// A node that dies after the ledger's commit and before River is told must not make the request again.
+func TestWorker_WhatTheLedgerKnowsOfADeadNodesAttemptIsNotDoneAgain(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		outcome error
+		want    TaskState
+		attempt int
+	}{
+		"accepted": {nil, StateCompleted, 1},
+		"retry":    {errors.New("no"), StateRetryable, 1},
+		"snooze":   {Snooze(time.Hour, ReasonRetryAfter), StateSnoozed, 0},
+		"discard":  {Discard(errors.New("410"), ReasonGone), StateDiscarded, 1},
+		"cancel":   {Cancel(errors.New("gone"), ReasonEndpointDisabled), StateCancelled, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t)
+			b.work(On(deliverKind, always(c.outcome)))
+			id := b.insert(Insert{})
+			b.settled(id)
+			// Undo River's part of it.
+			b.exec(`update river_job set state = 'running', attempt = 1, finalized_at = null, attempted_by = '{node_dead}',
+				metadata = metadata - 'outcome' - 'reason' where id = $1`, id)
+			b.exec(`insert into nodes (id, host, version, seen_at) values ('node_dead', 'h', 'v', now() - interval '1 minute')`)
+			if _, err := buryDeadNodes(t.Context(), b.pool); err != nil {
+				t.Fatal(err)
+			}
+			task := b.task(id)
+			if task.State != c.want {
+				t.Fatalf("%+v", task)
+			}
+			var attempt int
+			if err := b.pool.QueryRow(t.Context(), `select attempt from river_job where id = $1`, id).Scan(&attempt); err != nil || attempt != c.attempt {
+				t.Fatal(attempt, err)
+			}
+			if n := len(b.records(id)); n != 1 {
+				t.Fatalf("%d records", n)
+			}
+		})
+	}
+}
+
+func TestWorker_AdoptsAnEndThatRiverNeverHeardOf(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	var calls atomic.Int32
+	b.work(On(deliverKind, func(context.Context, *Job[testArgs]) error { calls.Add(1); return nil }))
+	id := b.insert(Insert{})
+	b.settled(id)
+	// River's own rescuer knows nothing of the ledger and makes the task due again.
+	b.exec(`update river_job set state = 'available', finalized_at = null, scheduled_at = now() where id = $1`, id)
+	if task := b.settled(id); task.State != StateCompleted || calls.Load() != 1 {
+		t.Fatalf("%d calls, %+v", calls.Load(), task)
 	}
 }
