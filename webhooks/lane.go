@@ -18,8 +18,8 @@ const (
 	laneWindow = 16
 	// maxWaiting bounds the waiters of one lane. More than the window come when many retries are due at once.
 	maxWaiting = 2 * laneWindow
-	// keepDone is how many finished tasks a lane remembers: more than River has yet to mark at any time.
-	keepDone = 8 * laneWindow
+	// keepDone is how many finished tasks a lane remembers: more than River has yet to mark, which it does in batches.
+	keepDone = 1024
 	// defaultMaxParked bounds the waiters of all lanes together, so that slow endpoints cannot take up every worker.
 	defaultMaxParked = 100
 	// parkAtMost is how long a task waits for a place before it gives its worker back.

@@ -109,6 +109,9 @@ func (l *lanes) duties() (renew, release []leaseRow) {
 		case now.Sub(ln.idleSince) >= releaseAfter:
 			delete(l.byID, id)
 			release = append(release, row)
+			if ln.backlog { // The last promotion found no room, or failed.
+				l.drained(id)
+			}
 		}
 	}
 	return renew, release
