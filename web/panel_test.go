@@ -34,6 +34,7 @@ type panel struct {
 	door      *egress.Door
 	box       *seal.Box
 	endpoints *webhooks.Endpoints
+	periodic  []jobs.Periodic
 	server    *web.Server
 	url       string
 
@@ -66,6 +67,7 @@ func setup(t *testing.T) *panel {
 	must(err)
 	p.endpoints = webhooks.NewEndpoints(webhooks.EndpointsOptions{Pool: p.pool, Client: p.client, Door: p.door, Box: p.box, Logger: quiet})
 	p.accounts = tenant.NewAccounts(tenant.AccountsOptions{Pool: p.pool, Passwords: tenant.NewPasswords(tenant.Argon2Params{Time: 1, MemoryKiB: 64, Threads: 1})})
+	p.periodic = []jobs.Periodic{jobs.LedgerPartitions(p.pool)}
 	p.people()
 	p.serve("http")
 	return p
@@ -99,12 +101,17 @@ func (p *panel) newProject(name, owner string) tenant.Project {
 	return project
 }
 
-// serve starts the server on loopback; the scheme is that of its public URL.
-func (p *panel) serve(scheme string) {
+// serve starts the server on loopback; the scheme is that of its public URL. adjust may change its options.
+func (p *panel) serve(scheme string, adjust ...func(*web.Options)) {
 	p.t.Helper()
 	listening := httptest.NewUnstartedServer(nil)
 	public := &url.URL{Scheme: scheme, Host: listening.Listener.Addr().String()}
-	server, err := web.New(web.Options{Pool: p.pool, Client: p.client, Accounts: p.accounts, Endpoints: p.endpoints, PublicURL: public, Version: "test", Logger: quiet})
+	o := web.Options{Pool: p.pool, Client: p.client, Accounts: p.accounts, Endpoints: p.endpoints, Door: p.door, Periodic: p.periodic,
+		PublicURL: public, Version: "test", Logger: quiet}
+	for _, change := range adjust {
+		change(&o)
+	}
+	server, err := web.New(o)
 	if err != nil {
 		p.t.Fatal(err)
 	}

@@ -16,7 +16,8 @@ import (
 // things are one of each that a project can have, by the word that stands before :id in a route.
 type things map[string]string
 
-// newThings makes an endpoint, an event, a task that waits, a bulk action, an API key, a member and an access request.
+// newThings makes an endpoint and a disabled one, an event, a task that waits, a bulk action, an API key, a member and an access
+// request, and names what every project shares: a periodic job, a queue and somebody who waits for a confirmation.
 func (p *panel) newThings(project tenant.Project) things {
 	p.t.Helper()
 	endpoint := p.newEndpoint(project, webhooks.Settings{URL: "http://127.0.0.1:9/hooks/secret-path"})
@@ -39,8 +40,16 @@ func (p *panel) newThings(project tenant.Project) things {
 	if err != nil {
 		p.t.Fatal(err)
 	}
+	gone := p.newEndpoint(project, webhooks.Settings{URL: "http://127.0.0.1:9/hooks/gone"})
+	if _, err := p.endpoints.Disable(p.ctx, owner, gone.ID, ""); err != nil {
+		p.t.Fatal(err)
+	}
+	waiting, queue := store.NewID("user"), store.NewID("queue")
+	p.exec(`insert into users (id, email) values ($1, $1 || '@example.com')`, waiting)
+	p.exec(`insert into river_queue (name, updated_at) values ($1, now())`, queue)
+	p.exec(`update river_job set state = 'completed', finalized_at = now() where kind = $1 and state = 'available'`, p.periodic[0].Name)
 	return things{"endpoints": endpoint.ID, "events": event, "tasks": strconv.FormatInt(task, 10), "bulk": bulk.ID, "keys": key.ID,
-		"members": member.ID, "requests": request.ID}
+		"members": member.ID, "requests": request.ID, "disabled": gone.ID, "periodic": p.periodic[0].Name, "queues": queue, "people": waiting}
 }
 
 // newUser makes somebody who cannot log in.
@@ -81,11 +90,13 @@ func (p *panel) newDelivery(project tenant.Project, e webhooks.Endpoint, event s
 
 // fill puts a project and its things into a route's path. what is the kind of thing that :id names, "" for none.
 func fill(path, project string, all things) (filled, what string) {
-	filled = strings.NewReplacer(":project", project, ":kind", "webhook.deliver", ":profile", "standard", ":token", "spent").Replace(path)
-	before, after, ok := strings.Cut(filled, "/:id")
-	if !ok {
-		return filled, ""
+	if before, _, ok := strings.Cut(path, "/:id"); ok {
+		for segment := range strings.SplitSeq(before, "/") {
+			if !strings.HasPrefix(segment, ":") {
+				what = segment
+			}
+		}
 	}
-	what = before[strings.LastIndexByte(before, '/')+1:]
-	return before + "/" + all[what] + after, what
+	filled = strings.NewReplacer(":project", project, ":kind", "webhook.deliver", ":profile", "standard", ":token", "spent", ":id", all[what]).Replace(path)
+	return filled, what
 }
