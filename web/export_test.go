@@ -1,6 +1,10 @@
 package web
 
-import "entrega/internal/tenant"
+import (
+	"time"
+
+	"entrega/internal/tenant"
+)
 
 // Route is a line of the panel's table, for tests that walk it.
 type Route struct {
@@ -28,3 +32,6 @@ func OwnPath(raw string) bool {
 
 // PlainCell is plainCell.
 func PlainCell(s string) string { return plainCell(s) }
+
+// BeatEvery changes the heartbeat of streams that open from now on.
+func (s *Server) BeatEvery(d time.Duration) { s.heartbeat = d }

@@ -31,8 +31,8 @@ type hints struct {
 	done   <-chan struct{}
 
 	mu       sync.Mutex
-	wake     chan struct{}
 	watchers map[string]map[*watcher]bool // by project
+	known    map[string]string            // the last pulse of each watched project
 	streams  map[string]int               // by session
 }
 
@@ -44,8 +44,8 @@ type watcher struct {
 
 func newHints(p pulseReader, log *slog.Logger) *hints {
 	ctx, cancel := context.WithCancel(context.Background())
-	h := &hints{pulses: p, log: log, cancel: cancel, done: ctx.Done(), wake: make(chan struct{}, 1),
-		watchers: map[string]map[*watcher]bool{}, streams: map[string]int{}}
+	h := &hints{pulses: p, log: log, cancel: cancel, done: ctx.Done(),
+		watchers: map[string]map[*watcher]bool{}, known: map[string]string{}, streams: map[string]int{}}
 	go h.run(ctx)
 	return h
 }
@@ -53,8 +53,15 @@ func newHints(p pulseReader, log *slog.Logger) *hints {
 // close ends every stream.
 func (h *hints) close() { h.cancel() }
 
-// watch opens a stream, unless the session has as many as it may.
-func (h *hints) watch(project, session string, most int) (*watcher, bool) {
+// pulse is the project's pulse at this moment.
+func (h *hints) pulse(ctx context.Context, project string) (string, error) {
+	found, err := h.pulses.read(ctx, []string{project})
+	return found[project], err
+}
+
+// watch opens a stream from a pulse that was just read: it hints at whatever moves it. It is refused when the session has as
+// many streams as it may.
+func (h *hints) watch(project, session, pulse string, most int) (*watcher, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.streams[session] >= most {
@@ -64,12 +71,9 @@ func (h *hints) watch(project, session string, most int) (*watcher, bool) {
 	h.streams[session]++
 	if h.watchers[project] == nil {
 		h.watchers[project] = map[*watcher]bool{}
+		h.known[project] = pulse
 	}
 	h.watchers[project][w] = true
-	select {
-	case h.wake <- struct{}{}:
-	default:
-	}
 	return w, true
 }
 
@@ -79,6 +83,7 @@ func (h *hints) leave(w *watcher) {
 	defer h.mu.Unlock()
 	if delete(h.watchers[w.project], w); len(h.watchers[w.project]) == 0 {
 		delete(h.watchers, w.project)
+		delete(h.known, w.project)
 	}
 	if h.streams[w.session]--; h.streams[w.session] <= 0 {
 		delete(h.streams, w.session)
@@ -94,55 +99,44 @@ func (h *hints) projects() []string {
 func (h *hints) run(ctx context.Context) {
 	tick := time.NewTicker(hintEvery)
 	defer tick.Stop()
-	known := map[string]string{}
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-h.wake:
-			h.meet(ctx, known)
 		case <-tick.C:
-			h.look(ctx, known)
+			h.look(ctx)
 		}
 	}
 }
 
-// meet takes the first pulse of projects that a page has just opened, so that no change after it is missed. Projects that are
-// watched already wait for their turn: they get a hint a second at most.
-func (h *hints) meet(ctx context.Context, known map[string]string) {
-	fresh := slices.DeleteFunc(h.projects(), func(project string) bool { _, watched := known[project]; return watched })
-	maps.Copy(known, h.read(ctx, fresh))
-}
-
-// look takes the pulse of every watched project, hints where it moved, and forgets projects that nobody watches any more.
-func (h *hints) look(ctx context.Context, known map[string]string) {
+// look takes the pulse of every watched project and hints where it moved. Where the database does not answer, the next look
+// finds what changed meanwhile.
+func (h *hints) look(ctx context.Context) {
 	projects := h.projects()
-	maps.DeleteFunc(known, func(project, _ string) bool { return !slices.Contains(projects, project) })
-	for project, pulse := range h.read(ctx, projects) {
-		if before, watched := known[project]; watched && before != pulse {
-			h.hint(project)
-		}
-		known[project] = pulse
-	}
-}
-
-// read is nothing where the database does not answer: the next look finds what changed meanwhile.
-func (h *hints) read(ctx context.Context, projects []string) map[string]string {
 	if len(projects) == 0 {
-		return nil
+		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, hintTimeout)
 	defer cancel()
 	found, err := h.pulses.read(ctx, projects)
-	if err != nil && !errors.Is(ctx.Err(), context.Canceled) {
-		h.log.WarnContext(ctx, "pages are not told of changes right now", "error", err)
+	if err != nil {
+		if !errors.Is(ctx.Err(), context.Canceled) {
+			h.log.WarnContext(ctx, "pages are not told of changes right now", "error", err)
+		}
+		return
 	}
-	return found
-}
-
-func (h *hints) hint(project string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	for project, pulse := range found {
+		if before, watched := h.known[project]; watched && before != pulse {
+			h.known[project] = pulse
+			h.hint(project)
+		}
+	}
+}
+
+// hint must be called with the lock held.
+func (h *hints) hint(project string) {
 	for w := range h.watchers[project] {
 		select {
 		case w.changed <- struct{}{}:

@@ -31,7 +31,7 @@ func (s *Server) layout(c echo.Context, title string, section views.Section) (vi
 	}
 	l.Nav = navigation(v)
 	if v.project.ID != "" {
-		l.Stream = views.StreamURL(v.project.ID)
+		l.Stream = views.StreamURL(v.project.ID) + "?since=" + v.seen
 	}
 	return l, nil
 }

@@ -70,6 +70,7 @@ type Server struct {
 	sessions     *scs.SessionManager
 	hints        *hints
 	closing      atomic.Bool
+	heartbeat    time.Duration
 }
 
 // New makes a Server. It watches the database for the open pages until Close.
@@ -98,6 +99,7 @@ func New(o Options) (*Server, error) {
 	}
 	s.sessionStore = tenant.NewSessionStore(o.Pool)
 	s.sessions = newSessions(s.sessionStore, o.PublicURL.Scheme == "https")
+	s.heartbeat = heartbeatEvery
 	s.hints = newHints(pulses{o.Pool}, o.Logger)
 	s.echo = echo.New()
 	s.echo.HTTPErrorHandler = s.answerError

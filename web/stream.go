@@ -1,6 +1,8 @@
 package web
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"io"
 	"net/http"
@@ -21,6 +23,15 @@ const (
 	heartbeatEvery = 15 * time.Second
 )
 
+// changedLine is the hint.
+const changedLine = "data: changed\n\n"
+
+// pulseMark stands for a pulse in a stream's address, so that a stream knows what its page has seen.
+func pulseMark(pulse string) string {
+	sum := sha256.Sum256([]byte(pulse))
+	return hex.EncodeToString(sum[:8])
+}
+
 // stream sends a hint whenever something in the project changed: the line "data: changed", and never what it was. The page
 // then fetches its own parts, with the rights of that moment.
 func (s *Server) stream(c echo.Context) error {
@@ -30,7 +41,11 @@ func (s *Server) stream(c echo.Context) error {
 	if c.Request().ProtoMajor < 2 {
 		most = streamsPerSessionHTTP1
 	}
-	watcher, ok := s.hints.watch(v.project.ID, session, most)
+	pulse, err := s.hints.pulse(c.Request().Context(), v.project.ID)
+	if err != nil {
+		return err
+	}
+	watcher, ok := s.hints.watch(v.project.ID, session, pulse, most)
 	if !ok {
 		return c.NoContent(http.StatusNoContent) // An EventSource takes this as the end; the page then asks by itself.
 	}
@@ -44,9 +59,12 @@ func (s *Server) stream(c echo.Context) error {
 	w.Header().Set("X-Accel-Buffering", "no")
 	w.WriteHeader(http.StatusOK)
 
-	heartbeat := time.NewTicker(heartbeatEvery)
+	heartbeat := time.NewTicker(s.heartbeat)
 	defer heartbeat.Stop()
 	line := ": here\n\n"
+	if since := c.QueryParam("since"); since != "" && since != pulseMark(pulse) {
+		line = changedLine // Between the page and its stream, or while the stream was cut.
+	}
 	for {
 		if _, err := io.WriteString(w, line); err != nil {
 			return nil // The page is gone.
@@ -60,7 +78,7 @@ func (s *Server) stream(c echo.Context) error {
 		case <-s.hints.done:
 			return nil
 		case <-watcher.changed:
-			line = "data: changed\n\n"
+			line = changedLine
 		case <-heartbeat.C:
 			if over, err := s.sessionOver(c, session, v); over || err != nil {
 				return err

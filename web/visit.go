@@ -18,6 +18,8 @@ type visit struct {
 	// actor acts in project, or outside any when the route has none.
 	actor   tenant.Actor
 	project tenant.Project
+	// seen marks the project's pulse from before the page was read, for its stream; empty where the answer opens none.
+	seen string
 }
 
 const visitKey = "visit"
@@ -91,12 +93,25 @@ func (s *Server) admit(c echo.Context, v *visit, r route) error {
 			return err
 		}
 		v.actor = actor
-		return actor.Require(r.needs)
+		if err := actor.Require(r.needs); err != nil {
+			return err
+		}
+		return s.markSeen(c, v, r)
 	case installation:
 		return v.actor.Require(tenant.PermAdmin)
 	default:
 		return nil
 	}
+}
+
+// markSeen takes the pulse for a page that will watch it. It comes before the page reads anything, so that nothing falls between.
+func (s *Server) markSeen(c echo.Context, v *visit, r route) error {
+	if r.long || c.Request().Method != http.MethodGet || c.Request().Header.Get(views.FragmentHeader) != "" {
+		return nil
+	}
+	pulse, err := s.hints.pulse(c.Request().Context(), v.project.ID)
+	v.seen = pulseMark(pulse)
+	return err
 }
 
 // askToLogIn sends a stranger to the log-in page, and from there back to the page that was asked for. An action is not
