@@ -8,9 +8,12 @@ import (
 	"mime"
 	"net"
 	"net/http"
+	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humaecho"
@@ -109,6 +112,9 @@ func (op operation) check(r *http.Request, actor tenant.Actor) error {
 	if !actor.Can(op.needs) {
 		return op.missingScope(actor)
 	}
+	if err := checkAddress(r.URL); err != nil {
+		return err
+	}
 	if !acceptsJSON(r.Header.Values("Accept")) {
 		return newProblem(http.StatusNotAcceptable, "not_acceptable", "Answers come as application/json; the Accept header must allow that.")
 	}
@@ -123,6 +129,23 @@ func (op operation) check(r *http.Request, actor tenant.Actor) error {
 	}
 	return nil
 }
+
+// checkAddress refuses what no text column can be compared with. No id is like that.
+func checkAddress(u *url.URL) error {
+	if !isText(u.Path) {
+		return store.ErrNotFound
+	}
+	var bad store.InvalidError
+	for name, values := range u.Query() {
+		if !slices.ContainsFunc(values, func(v string) bool { return !isText(v) }) {
+			continue
+		}
+		bad.Add(strings.ToValidUTF8(name, "\uFFFD"), "Give UTF-8 text without NUL characters.")
+	}
+	return bad.OrNil()
+}
+
+func isText(s string) bool { return utf8.ValidString(s) && !strings.ContainsRune(s, 0) }
 
 func (op operation) missingScope(actor tenant.Actor) *problem {
 	has := make([]string, len(actor.Scopes))
