@@ -1,0 +1,210 @@
+package alerts
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"entrega/internal/store"
+	"entrega/jobs"
+)
+
+const (
+	// scanEvery is the time between two scans.
+	scanEvery = 5 * time.Second
+	// ruleTimeout bounds one transaction of a rule, so that none can hold back the others for long.
+	ruleTimeout = 10 * time.Second
+	// turnsPerScan bounds the transactions of a rule that has much to catch up with in one scan.
+	turnsPerScan = 5
+)
+
+// Options are what a Scanner needs.
+type Options struct {
+	Pool     *pgxpool.Pool
+	Policies *jobs.PolicySet
+	// Periodic are the jobs that run by the clock; those that keep failing raise alerts.
+	Periodic []jobs.Periodic
+	// Logger nil means that nothing is logged.
+	Logger *slog.Logger
+	// Now is the clock; nil means the database's, so that a node whose clock is wrong judges as the others do.
+	Now func() time.Time
+}
+
+// Scanner raises and resolves alerts. Every node may run one: the lock on a rule's row lets one of them scan by it at a time,
+// and the others leave it alone until its next turn. All that a scan must remember is in the database, so any scanner goes on
+// where the last one stopped.
+type Scanner struct {
+	pool     *pgxpool.Pool
+	policies *jobs.PolicySet
+	periodic []jobs.Periodic
+	log      *slog.Logger
+	now      func() time.Time
+	rules    []Rule
+}
+
+// NewScanner makes a Scanner; Run starts it.
+func NewScanner(o Options) *Scanner {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &Scanner{pool: o.Pool, policies: o.Policies, periodic: o.Periodic, log: o.Logger, now: o.Now,
+		rules: append(Rules(), sweeping())}
+}
+
+// Run scans every 5 s until ctx ends. It uses one connection of the pool at a time.
+func (s *Scanner) Run(ctx context.Context) {
+	tick := time.NewTicker(scanEvery)
+	defer tick.Stop()
+	for {
+		// A fifth of slack: whoever scans by a rule keeps its turn, though ticks are never exact.
+		if err := s.scan(ctx, scanEvery*4/5); err != nil && ctx.Err() == nil {
+			s.log.ErrorContext(ctx, "a scan for alerts stopped short and goes on with the next one", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// Scan scans once by every rule, whenever the last scan was. The error joins those of all rules that failed.
+func (s *Scanner) Scan(ctx context.Context) error { return s.scan(ctx, 0) }
+
+// scan gives every rule its turn that had none for the time of pace.
+func (s *Scanner) scan(ctx context.Context, pace time.Duration) error {
+	if err := s.introduce(ctx); err != nil {
+		return err
+	}
+	var failed []error
+	for _, r := range s.rules {
+		due := pace
+		if pace > 0 {
+			due = max(pace, r.every)
+		}
+		if err := s.follow(ctx, r, due); err != nil {
+			failed = append(failed, fmt.Errorf("rule %s: %w", r.Kind, err))
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// introduce makes the rows of rules that were never scanned.
+func (s *Scanner) introduce(ctx context.Context) error {
+	names := make([]string, len(s.rules))
+	for i, r := range s.rules {
+		names[i] = string(r.Kind)
+	}
+	_, err := s.pool.Exec(ctx, `insert into alert_scans (rule) select unnest($1::text[]) on conflict do nothing`, names)
+	if err != nil {
+		return fmt.Errorf("introduce the rules: %w", err)
+	}
+	return nil
+}
+
+// follow scans by one rule, in several transactions where there is much.
+func (s *Scanner) follow(ctx context.Context, r Rule, due time.Duration) error {
+	for range turnsPerScan {
+		more, err := s.turn(ctx, r, due)
+		if err != nil || !more {
+			return err
+		}
+	}
+	return nil
+}
+
+// turn is one transaction of a rule, unless it is not due or another scanner is at it.
+func (s *Scanner) turn(ctx context.Context, r Rule, due time.Duration) (more bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, ruleTimeout)
+	defer cancel()
+	p := &pass{rule: r, policies: s.policies, periodic: s.periodic}
+	err = store.InTx(ctx, s.pool, func(tx pgx.Tx) error {
+		p.tx = tx
+		begun, err := p.begin(ctx, due)
+		if err != nil || !begun {
+			return err
+		}
+		if s.now != nil {
+			p.now = s.now().UTC()
+		}
+		if err := r.scan(ctx, p); err != nil {
+			return err
+		}
+		return p.end(ctx)
+	})
+	if err != nil {
+		return false, err
+	}
+	if p.raised > 0 || p.resolved > 0 {
+		s.log.InfoContext(ctx, "alerts changed", "kind", string(r.Kind), "raised", p.raised, "resolved", p.resolved)
+	}
+	return p.more, nil
+}
+
+// progress is how far a rule has looked. Each rule uses what it needs of it.
+type progress struct {
+	// Through is the instant up to which all is seen, but for what comes late. WideAt is when the last wide look back was.
+	Through time.Time `json:"through,omitzero"`
+	WideAt  time.Time `json:"wideAt,omitzero"`
+	// Safe is a row's id below which all rows are seen: every transaction that may still have one is over. Next takes its
+	// place when it has stood for a while, from NextAt.
+	Safe   int64     `json:"safe,omitempty"`
+	Next   int64     `json:"next,omitempty"`
+	NextAt time.Time `json:"nextAt,omitzero"`
+	// FindAfter and GoneAfter are where the walks over subjects and over alerts go on; empty is their start.
+	FindAfter string `json:"findAfter,omitempty"`
+	GoneAfter string `json:"goneAfter,omitempty"`
+}
+
+// pass is one transaction of a rule.
+type pass struct {
+	tx       pgx.Tx
+	rule     Rule
+	now      time.Time
+	policies *jobs.PolicySet
+	periodic []jobs.Periodic
+	progress progress
+	// more says that there is more to do than one transaction does.
+	more             bool
+	raised, resolved int
+}
+
+// begin takes the rule's turn and reads how far it is; false when there is no turn to take.
+func (p *pass) begin(ctx context.Context, due time.Duration) (bool, error) {
+	var raw []byte
+	err := p.tx.QueryRow(ctx, `
+		select progress, now() from alert_scans
+		where rule = $1 and scanned_at <= clock_timestamp() - $2::interval
+		for update skip locked`, string(p.rule.Kind), due).Scan(&raw, &p.now)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("take the turn: %w", err)
+	}
+	p.now = p.now.UTC()
+	if err := json.Unmarshal(raw, &p.progress); err != nil {
+		return false, fmt.Errorf("read the progress: %w", err)
+	}
+	return true, nil
+}
+
+// end notes how far the rule is. A rule that has more to do keeps its turn.
+func (p *pass) end(ctx context.Context) error {
+	raw, err := json.Marshal(p.progress)
+	if err != nil {
+		return fmt.Errorf("encode the progress: %w", err)
+	}
+	_, err = p.tx.Exec(ctx, `update alert_scans set progress = $2, scanned_at = case when $3 then scanned_at else clock_timestamp() end where rule = $1`,
+		string(p.rule.Kind), raw, p.more)
+	if err != nil {
+		return fmt.Errorf("note the progress: %w", err)
+	}
+	return nil
+}
