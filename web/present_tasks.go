@@ -16,11 +16,20 @@ func presentTasks(props *views.TasksProps, v *visit, counts jobs.TaskCounts, lis
 	props.Periods = periods()
 	props.Total, props.Counts = presentCounts(counts)
 	for _, t := range list.Rows {
-		props.Rows = append(props.Rows, presentTaskRow(t, v))
+		row := presentTaskRow(t, v)
+		for _, e := range props.Endpoints {
+			if e.Value == t.EndpointID {
+				row.To = e.Label
+			}
+		}
+		props.Rows = append(props.Rows, row)
 	}
 	props.Pager = taskPager(v.project.ID, props.Filter, list)
 	props.CanExport = true
-	props.CanBulkRetry, props.CanBulkCancel = v.can(tenant.PermRetry), v.can(tenant.PermCancel)
+	// All at once is for tasks of one state: what it touches is then what the list shows.
+	state := jobs.TaskState(props.Filter.State)
+	props.CanBulkRetry = v.can(tenant.PermRetry) && retryableState(state)
+	props.CanBulkCancel = v.can(tenant.PermCancel) && state != "" && !finished(state)
 	props.Matching, props.MatchingCapped = props.Total.Count, props.Total.Capped
 	for _, n := range props.Counts {
 		if props.Filter.State == string(n.State) {
@@ -78,7 +87,7 @@ func lastResult(t jobs.Task) string {
 	switch {
 	case t.State == jobs.StateRunning:
 		return "under way"
-	case t.Last == nil && t.State == jobs.StateCancelled, t.Last == nil && t.State == jobs.StateDiscarded:
+	case t.Last == nil && t.Reason != "":
 		return reasonWords(t.Reason)
 	case t.Last == nil:
 		return "not tried yet"
@@ -186,8 +195,10 @@ func nextNote(t jobs.Task) string {
 }
 
 // retryable tells whether a person's retry does something: the domain refuses the rest with a sentence.
-func retryable(t jobs.Task) bool {
-	switch t.State {
+func retryable(t jobs.Task) bool { return retryableState(t.State) }
+
+func retryableState(s jobs.TaskState) bool {
+	switch s {
 	case jobs.StateRetryable, jobs.StateSnoozed, jobs.StateDiscarded, jobs.StateCancelled:
 		return true
 	default:
@@ -196,12 +207,14 @@ func retryable(t jobs.Task) bool {
 }
 
 // cancellable tells whether there is something left to cancel.
-func cancellable(t jobs.Task) bool {
-	switch t.State {
+func cancellable(t jobs.Task) bool { return !finished(t.State) && !t.Cancelling }
+
+func finished(s jobs.TaskState) bool {
+	switch s {
 	case jobs.StateCompleted, jobs.StateDiscarded, jobs.StateCancelled:
-		return false
+		return true
 	default:
-		return !t.Cancelling
+		return false
 	}
 }
 

@@ -23,6 +23,8 @@ func plural(n int, one, many string) string {
 // shortTime writes a duration with the precision that a list has room for: 412 ms, 5.2 s, 3 min.
 func shortTime(d time.Duration) string {
 	switch {
+	case d < time.Millisecond:
+		return "under 1 ms"
 	case d < time.Second:
 		return fmt.Sprintf("%d ms", d.Milliseconds())
 	case d < time.Minute:
