@@ -247,13 +247,21 @@ func (p *pass) whyNoDiscards(ctx context.Context, alerts []Alert) (map[string]st
 // tickOff notes which of the alerts' tasks are discarded no more. It asks after the first of each alert, and goes on behind
 // them as they are ticked off.
 func (p *pass) tickOff(ctx context.Context, alertIDs []string) error {
-	_, err := p.tx.Exec(ctx, `
-		with gone as materialized (
-			select c.ref from unnest($2::text[]) as i (id)
-			cross join lateral (select ref from alert_counted where alert_id = i.id and undone order by ref limit $3) as c
-			where (select j.state from river_job j where j.id = c.ref) is distinct from 'discarded')
-		update alert_counted a set undone = false from gone where a.rule = $1 and a.ref = gone.ref`,
-		string(p.rule.Kind), alertIDs, undoneBatch)
+	rows, err := p.tx.Query(ctx, `
+		select c.ref from unnest($1::text[]) as i (id)
+		cross join lateral (select ref from alert_counted where alert_id = i.id and undone order by ref limit $2) as c
+		where (select j.state from river_job j where j.id = c.ref) is distinct from 'discarded'`, alertIDs, undoneBatch)
+	if err != nil {
+		return fmt.Errorf("find tasks to tick off: %w", err)
+	}
+	refs, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+	if err != nil {
+		return fmt.Errorf("find tasks to tick off: %w", err)
+	}
+	if len(refs) == 0 {
+		return nil
+	}
+	_, err = p.tx.Exec(ctx, `update alert_counted set undone = false where rule = $1 and ref = any($2)`, string(p.rule.Kind), refs)
 	if err != nil {
 		return fmt.Errorf("tick off tasks: %w", err)
 	}
