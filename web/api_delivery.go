@@ -57,7 +57,7 @@ type deliveryShown struct {
 	EndpointID    string         `json:"endpointId" example:"endpoint_01jqz4x1f8e3v9m2c7d5b6a0kt"`
 	Status        deliveryStatus `json:"status" enum:"pending,processing,retrying,delivered,exhausted,cancelled" doc:"pending: waits for its turn. processing: an attempt is under way. retrying: the last attempt failed or was asked to come back. delivered: done. exhausted: will not be tried again by itself. cancelled: stopped." example:"retrying"`
 	Reason        *string        `json:"reason" doc:"With retrying: snoozed, when no attempt was spent. With exhausted: why, unless its attempts were used up (gone, rejected, blocked, horizon, endpoint_disabled, …). With cancelled: endpoint_disabled, unless a person cancelled it."`
-	Attempt       int            `json:"attempt" doc:"How many attempts were made, the one under way included." example:"2"`
+	Attempt       int            `json:"attempt" doc:"The number of the last attempt, or of the one under way; 0 before the first." example:"2"`
 	MaxAttempts   int            `json:"maxAttempts" doc:"How many attempts its policy gives." example:"18"`
 	NextAttemptAt *time.Time     `json:"nextAttemptAt" doc:"When the next attempt is due; null when it is due already or none is to come." example:"2026-03-01T12:05:00Z"`
 	ErrorType     *string        `json:"errorType" doc:"What the last attempt failed with; null when it succeeded or there was none." example:"HttpError"`
