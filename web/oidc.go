@@ -163,11 +163,11 @@ func (p *provider) end(ctx context.Context, e exchange, code string) (email stri
 	}
 	answer, err := d.oauth.Exchange(ctx, code, oauth2.VerifierOption(e.verifier))
 	var refused *oauth2.RetrieveError
-	if errors.As(err, &refused) {
+	if errors.As(err, &refused) && refused.Response.StatusCode < http.StatusInternalServerError {
 		return "", fmt.Errorf("%w: status %d, %s", errProviderRefused, refused.Response.StatusCode, refused.ErrorCode)
 	}
 	if err != nil {
-		return "", fmt.Errorf("%w: %w", errProviderSilent, err)
+		return "", fmt.Errorf("%w: at the exchange: %w", errProviderSilent, err)
 	}
 	raw, _ := answer.Extra("id_token").(string)
 	token, err := d.verifier.Verify(ctx, raw)
