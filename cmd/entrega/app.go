@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"time"
 
+	"entrega/internal/alerts"
 	"entrega/internal/egress"
 	"entrega/internal/events"
 	"entrega/internal/tenant"
@@ -36,6 +37,7 @@ type app struct {
 	endpoints *webhooks.Endpoints
 	deliverer *webhooks.Deliverer
 	relay     *events.Relay
+	scanner   *alerts.Scanner
 	worker    *jobs.Worker
 	listener  net.Listener
 	web       *web.Server
@@ -88,23 +90,28 @@ func newApp(ctx context.Context, c Config, log *slog.Logger) (a *app, err error)
 	a.deliverer = webhooks.NewDeliverer(webhooks.DelivererOptions{Pool: a.db.pool, Client: a.client, Door: a.door, Box: box, Logger: log, NodeID: node, Version: version})
 	a.relay = events.NewRelay(events.RelayOptions{Pool: a.db.pool, Client: a.client, Logger: log})
 
+	periodic := []jobs.Periodic{
+		jobs.LedgerPartitions(a.db.pool),
+		jobs.StatsRollup(a.db.pool, time.Now),
+		{Name: "people.sweep", About: "Removes expired sessions, links and log-in counters.", Every: time.Hour, Do: func(ctx context.Context) error {
+			_, err := tenant.Sweep(ctx, a.db.pool, time.Now())
+			return err
+		}},
+	}
+	a.scanner = alerts.NewScanner(alerts.Options{Pool: a.db.pool, Policies: policies, Periodic: periodic, Logger: log})
+
 	// Every kind with its handler, on one screen.
 	registrations := append(a.deliverer.Registrations(),
 		jobs.On(jobs.BulkTasks, a.client.WorkBulk),
 	)
 	a.worker, err = jobs.NewWorker(jobs.WorkerOptions{Client: a.client, Pool: a.db.pool, Ledger: a.ledger, Logger: log, NodeID: node, Version: version,
-		Periodic: []jobs.Periodic{
-			jobs.LedgerPartitions(a.db.pool),
-			{Name: "people.sweep", About: "Removes expired sessions, links and log-in counters.", Every: time.Hour, Do: func(ctx context.Context) error {
-				_, err := tenant.Sweep(ctx, a.db.pool, time.Now())
-				return err
-			}},
-		}}, registrations...)
+		Periodic: periodic}, registrations...)
 	if err != nil {
 		return a, err
 	}
 	a.web, err = web.New(web.Options{Pool: a.db.pool, Client: a.client, Accounts: a.accounts, Endpoints: a.endpoints,
-		PublicURL: c.PublicURL, Version: version, Logger: log})
+		Door: a.door, OIDC: c.OIDC, SignUpClosed: c.SignUpClosed, Periodic: periodic, PublicURL: c.PublicURL, TrustedProxies: c.TrustedProxies,
+		Version: version, Logger: log})
 	return a, err
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 
 	"entrega/internal/egress"
 	"entrega/internal/seal"
+	"entrega/web"
 )
 
 // Config is every setting there is. It comes from the environment and nowhere else.
@@ -36,12 +38,20 @@ type Config struct {
 	Policies string
 	// PublicURL is how people reach the panel; empty means http://Listen (ENTREGA_PUBLIC_URL).
 	PublicURL *url.URL
+	// TrustedProxies may say in X-Forwarded-For where a request comes from (ENTREGA_TRUSTED_PROXIES, CIDRs, comma separated).
+	TrustedProxies []netip.Prefix
+	// SignUpClosed leaves it to admins to make accounts (ENTREGA_SIGN_UP=closed).
+	SignUpClosed bool
+	// PgBin is the folder of the Postgres server binaries; empty means that they are searched for (ENTREGA_PG_BIN).
+	PgBin string
+	// OIDC is the identity provider, if any (ENTREGA_OIDC_ISSUER, ENTREGA_OIDC_CLIENT_ID, ENTREGA_OIDC_CLIENT_SECRET).
+	OIDC web.OIDC
 }
 
 // LoadConfig reads the settings and refuses wrong ones, all of them at once, each with a sentence.
 func LoadConfig(getenv func(string) string) (Config, error) {
 	c := Config{Listen: "127.0.0.1:8080", Data: "./.entrega", DatabaseURL: getenv("DATABASE_URL"), Policies: getenv("ENTREGA_POLICIES"),
-		AdminListen: getenv("ENTREGA_ADMIN_LISTEN")}
+		AdminListen: getenv("ENTREGA_ADMIN_LISTEN"), PgBin: getenv("ENTREGA_PG_BIN")}
 	var problems []error
 	refuse := func(name, format string, args ...any) {
 		problems = append(problems, fmt.Errorf(name+": "+format, args...))
@@ -97,6 +107,24 @@ func LoadConfig(getenv func(string) string) (Config, error) {
 		} else {
 			c.PublicURL = &url.URL{Scheme: u.Scheme, Host: u.Host}
 		}
+	}
+	for _, v := range split(getenv("ENTREGA_TRUSTED_PROXIES")) {
+		prefix, err := parsePrefix(v)
+		if err != nil {
+			refuse("ENTREGA_TRUSTED_PROXIES", "%q is neither an address nor a CIDR such as 10.0.0.0/8", v)
+		}
+		c.TrustedProxies = append(c.TrustedProxies, prefix)
+	}
+	switch v := getenv("ENTREGA_SIGN_UP"); v {
+	case "", "open":
+	case "closed":
+		c.SignUpClosed = true
+	default:
+		refuse("ENTREGA_SIGN_UP", "is %q; use open or closed", v)
+	}
+	c.OIDC = web.OIDC{Issuer: getenv("ENTREGA_OIDC_ISSUER"), ClientID: getenv("ENTREGA_OIDC_CLIENT_ID"), ClientSecret: getenv("ENTREGA_OIDC_CLIENT_SECRET")}
+	if given := c.OIDC.Issuer != ""; given != (c.OIDC.ClientID != "") || given != (c.OIDC.ClientSecret != "") {
+		refuse("ENTREGA_OIDC_ISSUER", "goes with ENTREGA_OIDC_CLIENT_ID and ENTREGA_OIDC_CLIENT_SECRET: set all three, or none")
 	}
 	if c.PublicURL == nil {
 		c.PublicURL = &url.URL{Scheme: "http", Host: browsable(c.Listen)}
@@ -165,7 +193,19 @@ const settingsHelp = `Settings, from the environment:
   ENTREGA_EGRESS_ALLOW    hosts or CIDRs, comma separated, that may be called though they are private
   ENTREGA_ALLOW_HTTP      true permits endpoints without TLS (false)
   ENTREGA_POLICIES        a YAML file that overrides retry policies
-  ENTREGA_ADMIN_LISTEN    address of /metrics and pprof (off)`
+  ENTREGA_ADMIN_LISTEN    address of /metrics and pprof (off)
+  ENTREGA_SIGN_UP         closed leaves it to admins to make accounts (open)
+  ENTREGA_TRUSTED_PROXIES addresses or CIDRs, comma separated, that may say where a request comes from
+  ENTREGA_PG_BIN          folder of the Postgres server binaries (searched for)
+  ENTREGA_OIDC_ISSUER, ENTREGA_OIDC_CLIENT_ID, ENTREGA_OIDC_CLIENT_SECRET
+                          an identity provider to log in by`
+
+func parsePrefix(s string) (netip.Prefix, error) {
+	if addr, err := netip.ParseAddr(s); err == nil {
+		return netip.PrefixFrom(addr, addr.BitLen()), nil
+	}
+	return netip.ParsePrefix(s)
+}
 
 func checkListen(addr string) error {
 	_, port, err := net.SplitHostPort(addr)

@@ -26,7 +26,7 @@ func openDatabase(ctx context.Context, c Config, conns int32, log *slog.Logger) 
 	d := &database{}
 	dsn := c.DatabaseURL
 	if dsn == "" {
-		server, err := localpg.Start(ctx, localpg.Options{Dir: c.Data, Logger: log})
+		server, err := localpg.Start(ctx, localpg.Options{Dir: c.Data, BinDir: c.PgBin, Logger: log})
 		if err != nil {
 			return nil, fmt.Errorf("start the private Postgres: %w", err)
 		}

@@ -82,7 +82,7 @@ func (e *examination) listen(ctx context.Context, c Config) {
 func (e *examination) database(ctx context.Context, c Config) {
 	dsn := c.DatabaseURL
 	if dsn == "" {
-		installs, err := localpg.Find("")
+		installs, err := localpg.Find(c.PgBin)
 		if err != nil {
 			e.wrong("postgres", err)
 			return
@@ -92,7 +92,7 @@ func (e *examination) database(ctx context.Context, c Config) {
 			e.fine("database", "none yet in "+c.Data+"; serve makes it")
 			return
 		}
-		server, err := localpg.Start(ctx, localpg.Options{Dir: c.Data})
+		server, err := localpg.Start(ctx, localpg.Options{Dir: c.Data, BinDir: c.PgBin})
 		if err != nil {
 			e.wrong("database", err)
 			return

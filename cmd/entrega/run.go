@@ -50,6 +50,11 @@ func (a *app) run(ctx context.Context, without []string, ready func()) error {
 	if !slices.Contains(without, "web") {
 		stopWeb = a.startWeb(ctx, &running, fail)
 	}
+	if a.config.AdminListen != "" {
+		if err := a.startAdmin(ctx, &running, fail); err != nil {
+			fail(err)
+		}
+	}
 	if a.db.server != nil {
 		running.Go(func() {
 			select {
@@ -79,6 +84,7 @@ func (a *app) startWork(ctx context.Context, running *sync.WaitGroup) (stop func
 	}
 	running.Go(func() { a.deliverer.Run(lanes) })
 	running.Go(func() { a.relay.Run(ctx) })
+	running.Go(func() { a.scanner.Run(ctx) })
 	return func() error {
 		defer endLanes()
 		drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), workDrain)
