@@ -21,7 +21,7 @@ func presentClicks(v *visit, entries []tenant.AuditEntry) []views.AuditRow {
 
 func presentAuditRow(v *visit, e tenant.AuditEntry) views.AuditRow {
 	row := views.AuditRow{ID: strconv.FormatInt(e.ID, 10), At: e.At, Actor: actorWord(v, e), Action: actionWords(e.Action),
-		Subject: e.SubjectKind + " " + e.SubjectID, Reason: auditNote(v, e)}
+		Subject: subjectWord(e.SubjectKind, e.SubjectID), Reason: auditNote(v, e)}
 	switch e.SubjectKind {
 	case "task":
 		row.SubjectURL = views.TaskURL(e.ProjectID, e.SubjectID)
@@ -31,6 +31,14 @@ func presentAuditRow(v *visit, e tenant.AuditEntry) views.AuditRow {
 		row.SubjectURL = views.EventURL(e.ProjectID, e.SubjectID)
 	}
 	return row
+}
+
+// subjectWord names a subject; most ids say by themselves of what they are.
+func subjectWord(kind, id string) string {
+	if strings.Contains(id, "_") {
+		return id
+	}
+	return spaced(kind) + " " + id
 }
 
 // actorWord names who did it. Addresses of people are masked for viewers.

@@ -35,10 +35,10 @@ func presentPolicyRow(p jobs.Policy, shipped *jobs.PolicySet) views.PolicyRow {
 	return row
 }
 
-// refOf names a policy. Only webhooks have profiles to choose from; for the rest the profile says nothing.
+// refOf names a policy. The profile says something where there is a choice: for webhooks, and where it is not the usual one.
 func refOf(p jobs.Policy) views.PolicyRef {
 	ref := views.PolicyRef{Kind: p.Kind, Version: p.Version, Hash: hex.EncodeToString(p.Hash[:])}
-	if p.Kind == webhooks.Deliver.Name {
+	if p.Kind == webhooks.Deliver.Name || p.Profile != jobs.DefaultProfile {
 		ref.Profile = p.Profile
 	}
 	return ref
@@ -89,16 +89,24 @@ func waitsWords(p jobs.Policy) string {
 	return strings.Join(append(parts, text), ", ")
 }
 
-// shortWait writes a wait of a schedule: 5 s, 30 min, 2 h.
+// shortWait writes a wait of a schedule in one unit or two: 5 s, 30 min, 4 min 16 s.
 func shortWait(d time.Duration) string {
 	switch {
-	case d >= time.Hour:
-		return trimmed(d.Hours()) + " h"
-	case d >= time.Minute:
-		return trimmed(d.Minutes()) + " min"
+	case d >= 2*time.Hour || d >= time.Hour && d%time.Minute == 0:
+		return twoUnits(d, time.Hour, "h", time.Minute, "min")
+	case d >= 2*time.Minute || d >= time.Minute && d%time.Minute == 0:
+		return twoUnits(d, time.Minute, "min", time.Second, "s")
 	default:
 		return trimmed(d.Seconds()) + " s"
 	}
+}
+
+func twoUnits(d, big time.Duration, bigUnit string, small time.Duration, smallUnit string) string {
+	text := fmt.Sprintf("%d %s", d/big, bigUnit)
+	if rest := d % big / small; rest > 0 {
+		text += fmt.Sprintf(" %d %s", rest, smallUnit)
+	}
+	return text
 }
 
 func trimmed(f float64) string { return strconv.FormatFloat(math.Round(f*10)/10, 'f', -1, 64) }
@@ -206,6 +214,12 @@ func presentSimulation(props *views.SimulateProps, p jobs.Policy, answers []jobs
 			Reading: string(jobs.ReadingOf(d.Verdict, d.Reason)), Reason: d.Reason, Base: d.BaseWait, Chosen: d.Wait}
 		if !d.NextAttemptAt.IsZero() {
 			shown.At = d.NextAttemptAt.Sub(start)
+		}
+		switch d.Verdict {
+		case jobs.VerdictAccepted:
+			shown.Reason = "" // It only repeats the decision.
+		case jobs.VerdictSnoozed:
+			shown.Base = 0 // There is no jitter to tell of.
 		}
 		props.Steps = append(props.Steps, shown)
 	}

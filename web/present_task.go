@@ -1,7 +1,6 @@
 package web
 
 import (
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
@@ -253,11 +252,7 @@ func presentPolicyRef(st story) views.PolicyRef {
 	if p.Kind == "" {
 		p = st.next
 	}
-	ref := views.PolicyRef{Kind: p.Kind, Version: p.Version, Hash: hex.EncodeToString(p.Hash[:])}
-	if p.Kind == webhooks.Deliver.Name {
-		ref.Profile = p.Profile
-	}
-	return ref
+	return refOf(p)
 }
 
 func presentEndpointRef(now time.Time, st story) *views.EndpointRef {
