@@ -75,13 +75,13 @@ func (e fanoutEndpoint) skip(ev fanoutEvent, now time.Time) SkipReason {
 // before is passed over, so that it may run twice.
 func (d *Deliverer) fanout(ctx context.Context, job *jobs.Job[events.FanoutArgs]) error {
 	project := job.Args.ProjectID
+	var endpoints []fanoutEndpoint
 	err := store.InTx(ctx, d.pool, func(tx pgx.Tx) error {
 		found, err := lockEventsTx(ctx, tx, project, job.Args.EventIDs)
 		if err != nil {
 			return err
 		}
-		endpoints, err := fanoutEndpoints(ctx, tx, project)
-		if err != nil {
+		if endpoints, err = fanoutEndpoints(ctx, tx, project); err != nil {
 			return err
 		}
 		plan := planFanout(project, found, endpoints, d.now())
@@ -96,7 +96,18 @@ func (d *Deliverer) fanout(ctx context.Context, job *jobs.Job[events.FanoutArgs]
 	if err != nil {
 		return fmt.Errorf("fan out %d events: %w", len(job.Args.EventIDs), err)
 	}
+	d.askFor(endpoints)
 	return nil
+}
+
+// askFor has the windows of endpoints looked at again behind which deliveries wait now: what filled one may be finished
+// already, and then no other delivery would come by to ask.
+func (d *Deliverer) askFor(endpoints []fanoutEndpoint) {
+	for _, e := range endpoints {
+		if e.Backlog && !e.Held {
+			d.drained(e.ID)
+		}
+	}
 }
 
 func lockEventsTx(ctx context.Context, tx pgx.Tx, project string, ids []string) ([]fanoutEvent, error) {

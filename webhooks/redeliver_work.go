@@ -44,12 +44,12 @@ func (d *Deliverer) redeliver(ctx context.Context, job *jobs.Job[jobs.BulkArgs])
 // redeliverChunk reports whether the bulk action has come to its end, which is then one with the task's completion.
 func (d *Deliverer) redeliverChunk(ctx context.Context, job *jobs.Job[jobs.BulkArgs]) (finished bool, err error) {
 	project := job.Args.ProjectID
+	var filter redeliverFilter
 	err = store.InTx(ctx, d.pool, func(tx pgx.Tx) error {
 		bulk, err := jobs.LockBulk(ctx, tx, project, job.Args.BulkID)
 		if err != nil {
 			return err
 		}
-		var filter redeliverFilter
 		if err := json.Unmarshal(bulk.Filter, &filter); err != nil {
 			return jobs.Discard(fmt.Errorf("read the filter: %w", err), jobs.ReasonUndecodable)
 		}
@@ -67,7 +67,11 @@ func (d *Deliverer) redeliverChunk(ctx context.Context, job *jobs.Job[jobs.BulkA
 		finished = true
 		return job.CompleteTx(ctx, tx)
 	})
-	return finished && err == nil, err
+	if err != nil {
+		return false, err
+	}
+	d.drained(filter.EndpointID)
+	return finished, nil
 }
 
 // chunkTx brings the next deliveries: first those to try again, then the missed events. An endpoint that was disabled or
