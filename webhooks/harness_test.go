@@ -2,7 +2,6 @@ package webhooks_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -12,13 +11,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"entrega/internal/egress"
 	"entrega/internal/events"
 	"entrega/internal/seal"
-	"entrega/internal/store"
 	"entrega/internal/store/storetest"
 	"entrega/internal/tenant"
 	"entrega/jobs"
@@ -53,13 +50,6 @@ type options struct {
 	// policies is an override file's text.
 	policies string
 	resolver *net.Resolver
-}
-
-// node is one process that works the queues.
-type node struct {
-	worker    *jobs.Worker
-	deliverer *webhooks.Deliverer
-	stop      func()
 }
 
 func setup(t *testing.T) *bundle { return setupWith(t, options{}) }
@@ -135,124 +125,6 @@ func (b *bundle) newProject(name string) (string, tenant.Actor) {
 		b.t.Fatal(err)
 	}
 	return p.ID, tenant.Actor{Kind: tenant.ActorUser, ID: "user_owner", Name: "owner@example.com", ProjectID: p.ID, Role: tenant.RoleOwner}
-}
-
-// start runs a node until the test ends or its stop is called.
-func (b *bundle) start() *node { return b.startNode("node_a", 20) }
-
-func (b *bundle) startNode(id string, workers int) *node {
-	b.t.Helper()
-	n := &node{deliverer: webhooks.NewDeliverer(webhooks.DelivererOptions{Pool: b.pool, Client: b.client, Door: b.door, Box: b.box,
-		Logger: quiet, NodeID: id, Version: "test", MaxParked: workers / 2})}
-	ledger := jobs.NewLedger(jobs.LedgerOptions{Pool: b.pool, Logger: quiet})
-	var err error
-	n.worker, err = jobs.NewWorker(jobs.WorkerOptions{Client: b.client, Pool: b.pool, Ledger: ledger, Logger: quiet, NodeID: id, Version: "test", Testing: true,
-		Queues: map[string]jobs.QueueConfig{jobs.QueueWebhook: {Workers: workers, Cooldown: 5 * time.Millisecond, Poll: 20 * time.Millisecond}}},
-		n.deliverer.Registrations()...)
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	if err := n.worker.Start(b.ctx); err != nil {
-		b.t.Fatal(err)
-	}
-	running, cancel := context.WithCancel(context.WithoutCancel(b.ctx))
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		n.deliverer.Run(running)
-	}()
-	n.stop = sync.OnceFunc(func() {
-		ctx, stop := context.WithTimeout(context.WithoutCancel(b.ctx), patience)
-		defer stop()
-		if err := n.worker.Stop(ctx); err != nil {
-			b.t.Errorf("stop the worker: %v", err)
-		}
-		cancel()
-		<-done
-		ledger.Close()
-	})
-	b.t.Cleanup(n.stop)
-	return n
-}
-
-// watch makes every change of a task's state a signal, by a trigger that only tests have.
-func (b *bundle) watch() {
-	b.t.Helper()
-	_, err := b.pool.Exec(b.ctx, `
-		create function test_task_changed() returns trigger language plpgsql as $$
-		begin
-			perform pg_notify('test_task', '');
-			return null;
-		end $$;
-		create trigger test_task_changed after update of state, scheduled_at on river_job for each row execute function test_task_changed()`)
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.WithoutCancel(b.ctx))
-	listening, done := make(chan struct{}), make(chan struct{})
-	first := sync.OnceFunc(func() { close(listening) })
-	go func() {
-		defer close(done)
-		err := store.Listen(ctx, b.pool, "test_task", func(string) {
-			first()
-			b.signal()
-		})
-		if err != nil && !errors.Is(err, context.Canceled) {
-			b.t.Errorf("listen for tasks: %v", err)
-		}
-		first()
-	}()
-	<-listening
-	b.t.Cleanup(func() {
-		cancel()
-		<-done
-	})
-}
-
-// signal wakes whoever awaits something. Receivers call it too, after each request.
-func (b *bundle) signal() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	close(b.changed)
-	b.changed = make(chan struct{})
-}
-
-func (b *bundle) next() <-chan struct{} {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.changed
-}
-
-// await looks again whenever a task has changed or a receiver was called, until ok holds.
-func (b *bundle) await(what string, ok func() bool) {
-	b.t.Helper()
-	timeout := time.NewTimer(patience)
-	defer timeout.Stop()
-	for {
-		changed := b.next()
-		if ok() {
-			return
-		}
-		select {
-		case <-changed:
-		case <-timeout.C:
-			b.t.Fatalf("waited in vain for %s; tasks:\n%s", what, b.tasks())
-		}
-	}
-}
-
-// tasks writes down all tasks, for a failed test.
-func (b *bundle) tasks() string {
-	rows, err := b.pool.Query(b.ctx, `
-		select format('%s %s %s attempt=%s at=%s %s %s', id, kind, state, attempt, scheduled_at, metadata ->> 'reason', metadata -> 'last') from river_job order by id limit 40`)
-	if err != nil {
-		return err.Error()
-	}
-	lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil {
-		return err.Error()
-	}
-	return fmt.Sprint(lines)
 }
 
 // create makes an endpoint with the settings and returns it with its secret.

@@ -125,6 +125,52 @@ func TestPause_ByAPersonHoldsDeliveriesBackWithoutSpendingAttempts(t *testing.T)
 	b.await("what was published meanwhile", func() bool { return b.states(e)["completed"] == 2 })
 }
 
+func TestCancel_UnderWayEndsTheTaskAndTheLaneGoesOn(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	r := b.receiver()
+	r.hangs(200)
+	e := b.create(webhooks.Settings{URL: r.url}).Endpoint.ID
+	b.start()
+	b.publish("order-1")
+	id := b.delivery("order-1", e).ID
+	b.await("the attempt to be under way", func() bool { return r.count() == 1 })
+	if _, err := b.client.Cancel(b.ctx, b.owner, b.project, id); err != nil {
+		t.Fatal(err)
+	}
+	b.await("the task to be cancelled", func() bool { return b.task(id).State == jobs.StateCancelled })
+	rec := b.records(id)[0]
+	if rec.Decision != jobs.VerdictCancelled || rec.Reason != jobs.ReasonCancelled {
+		t.Errorf("decision %s, reason %s", rec.Decision, rec.Reason)
+	}
+	if got := b.endpoint(e); got.State() != webhooks.StateHealthy {
+		t.Errorf("a person's cancel left the endpoint %s", got.State())
+	}
+	r.answers(nil)
+	b.publish("order-2")
+	b.reach(b.delivery("order-2", e).ID, jobs.StateCompleted, 1)
+}
+
+func TestDelete_EndsWhatWaits(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	r := b.receiver()
+	release := r.hangs(200)
+	e := b.create(webhooks.Settings{URL: r.url}).Endpoint.ID
+	b.start()
+	const n = 3 * webhooks.LaneWindow
+	b.publish(names("order", n)...)
+	b.await("the first attempt to be under way", func() bool { return r.count() == 1 })
+	if err := b.endpoints.DeleteEndpoint(b.ctx, b.owner, e); err != nil {
+		t.Fatal(err)
+	}
+	release()
+	b.await("all to end", func() bool { return b.states(e)["discarded"] == n-1 && b.states(e)["completed"] == 1 })
+	if got := r.count(); got != 1 {
+		t.Errorf("%d requests, want the one that was under way", got)
+	}
+}
+
 func TestDeliver_SettingsOfTheMomentCount(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
