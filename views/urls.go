@@ -157,6 +157,11 @@ func MailURL(project string) string { return inProject(project, "mail") }
 func AlertsURL(project, state string) string {
 	return withQuery(inProject(project, "alerts"), url.Values{"state": {state}})
 }
+
+// AlertsPageURL is AlertsURL at a cursor; both empty is the first page.
+func AlertsPageURL(project, state, after, before string) string {
+	return withQuery(inProject(project, "alerts"), url.Values{"state": {state}, "after": {after}, "before": {before}})
+}
 func AcknowledgeAlertURL(project, id string) string {
 	return inProject(project, "alerts", id, "acknowledge")
 }

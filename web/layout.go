@@ -30,6 +30,9 @@ func (s *Server) layout(c echo.Context, title string, section views.Section) (vi
 		l.Flash = flash
 	}
 	l.Nav = navigation(v)
+	if err := s.countAlerts(c.Request().Context(), v, l.Nav); err != nil {
+		return l, err
+	}
 	if v.project.ID != "" {
 		l.Stream = views.StreamURL(v.project.ID) + "?since=" + v.seen
 	}

@@ -49,7 +49,11 @@ func (s *Server) showOverview(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return s.page(c, http.StatusOK, views.Overview(presentOverview(l, v, o, publishCommand(s.publicURL.String()))))
+	p := presentOverview(l, v, o, publishCommand(s.publicURL.String()))
+	if p.Alerts, p.MoreAlerts, err = s.openAlerts(c.Request().Context(), v); err != nil {
+		return err
+	}
+	return s.page(c, http.StatusOK, views.Overview(p))
 }
 
 func (s *Server) readOverview(ctx context.Context, project string, now time.Time) (o overview, err error) {

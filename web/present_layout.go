@@ -16,7 +16,7 @@ func navigation(v *visit) []views.NavItem {
 		}
 	}
 	if v.project.ID != "" {
-		add(views.SectionOverview, views.SectionTasks, views.SectionEvents, views.SectionEndpoints, views.SectionHealth,
+		add(views.SectionOverview, views.SectionTasks, views.SectionEvents, views.SectionEndpoints, views.SectionAlerts, views.SectionHealth,
 			views.SectionPeriodic, views.SectionPolicies, views.SectionTeam, views.SectionKeys, views.SectionAudit, views.SectionSettings)
 	}
 	if v.user.Admin {

@@ -39,10 +39,10 @@ func lastEvents(ctx context.Context, db store.DB, projects []string) (map[string
 	return last, nil
 }
 
-func presentProjectList(props *views.ProjectsProps, projects []tenant.Membership, last map[string]time.Time, requests []tenant.AccessRequest) {
+func presentProjectList(props *views.ProjectsProps, projects []tenant.Membership, last map[string]time.Time, open map[string]int, requests []tenant.AccessRequest) {
 	props.CanCreate, props.CanRequest = true, true
 	for _, p := range projects {
-		props.Projects = append(props.Projects, views.ProjectRow{ID: p.ID, Name: p.Name, Role: roleWord(p.Role), LastEventAt: last[p.ID]})
+		props.Projects = append(props.Projects, views.ProjectRow{ID: p.ID, Name: p.Name, Role: roleWord(p.Role), LastEventAt: last[p.ID], OpenAlerts: open[p.ID]})
 	}
 	for _, r := range requests {
 		// The project's name is not for who is not in it.

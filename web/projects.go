@@ -6,6 +6,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"entrega/internal/alerts"
 	"entrega/internal/store"
 	"entrega/internal/tenant"
 	"entrega/views"
@@ -42,11 +43,15 @@ func (s *Server) projectsPage(c echo.Context, status int, props views.ProjectsPr
 	if err != nil {
 		return err
 	}
+	open, err := alerts.CountOpenOf(ctx, s.pool, projectIDs(projects))
+	if err != nil {
+		return err
+	}
 	requests, err := tenant.ListAccessRequestsOf(ctx, s.pool, v.user.ID)
 	if err != nil {
 		return err
 	}
-	presentProjectList(&props, projects, last, requests)
+	presentProjectList(&props, projects, last, open, requests)
 	return s.page(c, status, views.Projects(props))
 }
 

@@ -14,7 +14,8 @@ import (
 type pulses struct{ db store.DB }
 
 // read takes a handful of index lookups per project, whatever the size of its tables. A finished attempt moves the set of
-// running tasks or the newest attempt, a click the audit log, a new task the newest id of its state.
+// running tasks or the newest attempt, a click the audit log, a new task the newest id of its state, a scan the alerts that are
+// not resolved.
 func (p pulses) read(ctx context.Context, projects []string) (map[string]string, error) {
 	rows, err := p.db.Query(ctx, `
 		select p.id, concat_ws('|',
@@ -27,7 +28,9 @@ func (p pulses) read(ctx context.Context, projects []string) (map[string]string,
 			(select string_agg(coalesce((select id from river_job where project_id = p.id and state = s.state order by id desc limit 1), 0)::text, ',')
 				from unnest(enum_range(null::river_job_state)) as s (state)),
 			coalesce((select id || state || done || '/' || skipped from bulk_actions
-				where project_id = p.id order by created_at desc limit 1), ''))
+				where project_id = p.id order by created_at desc limit 1), ''),
+			coalesce((select count(*) || '/' || sum(count) || max(id) from (
+				select id, count from alerts where project_id = p.id and rank > 0 limit 1000) a), ''))
 		from unnest($1::text[]) as p (id)`, projects)
 	if err != nil {
 		return nil, fmt.Errorf("read what changed: %w", err)

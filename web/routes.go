@@ -116,6 +116,10 @@ func (s *Server) routes() []route {
 		get(views.RedeliverEndpointURL(p, id), tenant.PermRedeliver, s.showRedeliver),
 		post(views.RedeliverEndpointURL(p, id), tenant.PermRedeliver, s.redeliverEndpoint),
 
+		get(views.AlertsURL(p, ""), tenant.PermSee, s.showAlerts),
+		post(views.AcknowledgeAlertURL(p, id), tenant.PermAcknowledge, s.acknowledgeAlert),
+		post(views.ResolveAlertURL(p, id), tenant.PermAcknowledge, s.resolveAlert),
+
 		get(views.HealthURL(p, ""), tenant.PermSee, s.showHealth),
 		get(views.PoliciesURL(p), tenant.PermSee, s.showPolicies),
 		get(views.PolicyURL(p, ":kind", ":profile"), tenant.PermSee, s.showPolicy),

@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/labstack/echo/v4"
 
+	"entrega/internal/alerts"
 	"entrega/internal/egress"
 	"entrega/internal/tenant"
 	"entrega/jobs"
@@ -69,6 +70,7 @@ type Server struct {
 	sessionStore *tenant.SessionStore
 	sessions     *scs.SessionManager
 	hints        *hints
+	badge        *alerts.Badge
 	closing      atomic.Bool
 	heartbeat    time.Duration
 }
@@ -101,6 +103,7 @@ func New(o Options) (*Server, error) {
 	s.sessions = newSessions(s.sessionStore, o.PublicURL.Scheme == "https")
 	s.heartbeat = heartbeatEvery
 	s.hints = newHints(pulses{o.Pool}, o.Logger)
+	s.badge = alerts.NewBadge(o.Pool, o.Now)
 	s.echo = echo.New()
 	s.echo.HTTPErrorHandler = s.answerError
 	s.echo.IPExtractor = extractor(o.TrustedProxies)

@@ -49,7 +49,7 @@ func (p *panel) newThings(project tenant.Project) things {
 	p.exec(`insert into river_queue (name, updated_at) values ($1, now())`, queue)
 	p.exec(`update river_job set state = 'completed', finalized_at = now() where kind = $1 and state = 'available'`, p.periodic[0].Name)
 	return things{"endpoints": endpoint.ID, "events": event, "tasks": strconv.FormatInt(task, 10), "bulk": bulk.ID, "keys": key.ID,
-		"members": member.ID, "requests": request.ID, "disabled": gone.ID, "periodic": p.periodic[0].Name, "queues": queue, "people": waiting}
+		"members": member.ID, "requests": request.ID, "disabled": gone.ID, "alerts": p.newAlert(project), "periodic": p.periodic[0].Name, "queues": queue, "people": waiting}
 }
 
 // newUser makes somebody who cannot log in.
