@@ -32,6 +32,9 @@ type run struct {
 
 type runKey struct{}
 
+// errorTypeCancelled is the errorType of 3-retry.md for an attempt that a person's cancel cut short.
+const errorTypeCancelled = "Cancelled"
+
 // panicError is a handler's panic, caught so that it is evidence like any other failure.
 type panicError struct{ value any }
 
@@ -151,6 +154,9 @@ func (r *run) decide(ctx context.Context, err error) (Decision, Record) {
 	h := History{TaskID: r.row.ID, CreatedAt: r.attempt.CreatedAt, Deadline: r.attempt.deadline, Attempt: r.attempt.Number,
 		SnoozesInARow: r.chain.snoozesInARow, Cancelled: cancelledRemotely(ctx), ManualRetry: r.meta.Trigger != TriggerSchedule}
 	d := Decide(r.attempt.policy, h, class, reason, delay, r.attempt.Evidence.RetryAfter, now)
+	if h.Cancelled && d.Verdict == VerdictCancelled && r.attempt.Evidence.Status == 0 {
+		r.attempt.Evidence.ErrorType, r.attempt.Evidence.Error = errorTypeCancelled, "A person cancelled the task while the attempt was under way."
+	}
 	rec := r.record(d, err, now)
 	rec.seal(r.chain.head)
 	return d, rec
@@ -174,6 +180,15 @@ func (r *run) completeTx(ctx context.Context, tx pgx.Tx) error {
 
 // mark leaves on the task what lists and states need; River merges it into the metadata with the state.
 func (r *run) mark(ctx context.Context, d Decision) error {
+	for key, value := range r.marks(d) {
+		if err := river.MetadataSet(ctx, key, value); err != nil {
+			return fmt.Errorf("mark the task's outcome: %w", err)
+		}
+	}
+	return nil
+}
+
+func (r *run) marks(d Decision) map[string]any {
 	ev := &r.attempt.Evidence
 	last := LastResult{At: ev.StartedAt, Status: ev.Status, ErrorType: ev.ErrorType, Phase: ev.Phase,
 		DurationMS: r.duration().Milliseconds(), Decision: d.Verdict, Reason: d.Reason}
@@ -187,20 +202,15 @@ func (r *run) mark(ctx context.Context, d Decision) error {
 	case VerdictSnoozed:
 		outcome = outcomeSnooze
 	}
-	updates := map[string]any{"outcome": outcome, "reason": d.Reason, "max": r.attempt.policy.Attempts}
+	marks := map[string]any{"outcome": outcome, "reason": d.Reason, "max": r.attempt.policy.Attempts}
 	if d.Verdict != VerdictSnoozed || ev.Sent {
-		updates["attempt"] = r.attempt.Number
-		updates["last"] = last
+		marks["attempt"] = r.attempt.Number
+		marks["last"] = last
 	}
 	if d.Verdict != VerdictSnoozed { // a person's retry that was snoozed is still theirs
-		updates["trigger"] = TriggerSchedule
+		marks["trigger"] = TriggerSchedule
 	}
-	for key, value := range updates {
-		if err := river.MetadataSet(ctx, key, value); err != nil {
-			return fmt.Errorf("mark the task's outcome: %w", err)
-		}
-	}
-	return nil
+	return marks
 }
 
 // answer puts the decision into River's terms.

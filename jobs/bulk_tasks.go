@@ -41,14 +41,11 @@ func (c *Client) CountBulk(ctx context.Context, db store.DB, project string, act
 		return 0, err
 	}
 	args := pgx.StrictNamedArgs{"project": project}
-	where := f.where(args)
-	floor, err := idFloor(ctx, db, f.Since)
+	ids, err := f.idRange(ctx, db)
 	if err != nil {
 		return 0, err
 	}
-	if floor > 0 {
-		where, args["floor"] = where+" and id >= @floor", floor
-	}
+	where := f.where(args) + ids.where(args)
 	var b strings.Builder
 	b.WriteString("select coalesce(sum(n), 0)::bigint from (")
 	for i, part := range partsOfAll(states) {

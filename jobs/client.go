@@ -148,7 +148,20 @@ func Promote(ctx context.Context, db store.DB, endpointID string, n int) (int, e
 	if err != nil {
 		return 0, fmt.Errorf("promote deliveries of an endpoint: %w", err)
 	}
-	return int(tag.RowsAffected()), nil
+	if tag.RowsAffected() == 0 {
+		return 0, nil
+	}
+	return int(tag.RowsAffected()), Nudge(ctx, db, QueueWebhook)
+}
+
+// Nudge tells the workers of a queue to fetch now, as River's own inserts do, instead of at their next poll. In a transaction it
+// takes effect with the commit.
+func Nudge(ctx context.Context, db store.DB, queue string) error {
+	_, err := db.Exec(ctx, `select pg_notify(concat(current_schema(), '.river_insert'), json_build_object('queue', $1::text)::text)`, queue)
+	if err != nil {
+		return fmt.Errorf("tell the workers of %s: %w", queue, err)
+	}
+	return nil
 }
 
 // rawArgs carries any kind's arguments through River, which must never be the one to fail on them.

@@ -78,6 +78,9 @@ func (c *Client) retryLocked(ctx context.Context, tx pgx.Tx, task Task, trigger 
 	if err != nil {
 		return task, fmt.Errorf("note why a task is tried again: %w", err)
 	}
+	if err := Nudge(ctx, tx, task.Queue); err != nil {
+		return task, err
+	}
 	return c.TaskByID(ctx, tx, task.ProjectID, task.ID)
 }
 

@@ -37,22 +37,23 @@ func (c *Client) CountTasks(ctx context.Context, db store.DB, project string, f 
 			return counts, nil
 		}
 	}
-	floor, err := idFloor(ctx, db, f.Since)
+	ids, err := f.idRange(ctx, db)
 	if err != nil {
 		return nil, err
 	}
 	args := pgx.StrictNamedArgs{"project": project, "most": CountLimit + 1}
-	where := f.where(args)
-	if floor > 0 {
-		where, args["floor"] = where+" and id >= @floor", floor
-	}
+	where := f.where(args) + ids.where(args)
 	var b strings.Builder
-	for i, s := range TaskStates() {
-		if i > 0 {
+	for _, s := range TaskStates() {
+		parts := f.parts(s)
+		if len(parts) == 0 {
+			continue
+		}
+		if b.Len() > 0 {
 			b.WriteString(" union all ")
 		}
 		fmt.Fprintf(&b, "select '%s' as state, count(*) as n from (select 1 from (", s)
-		for j, part := range partsOf(s) {
+		for j, part := range parts {
 			if j > 0 {
 				b.WriteString(" union all ")
 			}

@@ -3,6 +3,7 @@ package jobs
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -37,11 +38,14 @@ func (c *Client) ListTasks(ctx context.Context, db store.DB, project string, f T
 	if err != nil {
 		return store.List[Task]{}, err
 	}
-	floor, err := idFloor(ctx, db, f.Since)
+	ids, err := f.idRange(ctx, db)
 	if err != nil {
 		return store.List[Task]{}, err
 	}
-	sql, args := taskQuery(project, f, floor, k)
+	sql, args := taskQuery(project, f, ids, k)
+	if sql == "" {
+		return store.List[Task]{}, nil
+	}
 	rows, err := db.Query(ctx, sql, args)
 	if err != nil {
 		return store.List[Task]{}, fmt.Errorf("list tasks: %w", err)
@@ -58,12 +62,10 @@ func (c *Client) ListTasks(ctx context.Context, db store.DB, project string, f T
 	return store.ListOf(k, tasks, func(t Task) int64 { return t.ID }), nil
 }
 
-func taskQuery(project string, f TaskFilter, floor int64, k store.Keyset[int64]) (string, pgx.StrictNamedArgs) {
+// taskQuery is empty when no task can match.
+func taskQuery(project string, f TaskFilter, ids idRange, k store.Keyset[int64]) (string, pgx.StrictNamedArgs) {
 	args := pgx.StrictNamedArgs{"project": project, "limit": k.Fetch()}
-	where := f.where(args)
-	if floor > 0 {
-		where, args["floor"] = where+" and id >= @floor", floor
-	}
+	where := f.where(args) + ids.where(args)
 	order := "desc"
 	if k.Backward() {
 		order = "asc"
@@ -77,9 +79,12 @@ func taskQuery(project string, f TaskFilter, floor int64, k store.Keyset[int64])
 	}
 	var b strings.Builder
 	b.WriteString("select * from (")
-	parts := partsOf(f.State)
+	parts := f.parts(f.State)
 	if f.OrState != "" {
-		parts = append(parts, partsOf(f.OrState)...)
+		parts = append(parts, f.parts(f.OrState)...)
+	}
+	if len(parts) == 0 {
+		return "", nil
 	}
 	for i, part := range parts {
 		if i > 0 {
@@ -116,6 +121,9 @@ func (f TaskFilter) where(args pgx.StrictNamedArgs) string {
 	}
 	if f.Reason != "" {
 		add("metadata ->> 'reason' =", "reason", f.Reason)
+		if f.Reason != ReasonAccepted {
+			b.WriteString(" and metadata ->> 'reason' <> '" + ReasonAccepted + "'") // as task_reason_idx has it
+		}
 	}
 	if !f.Since.IsZero() {
 		add("created_at >=", "since", f.Since)
@@ -133,25 +141,11 @@ func and(condition string) string {
 	return " and " + condition
 }
 
-// idFloor finds an id below every task created since t, by bisection over the primary key: ids grow with time, so a list of a
-// period need not walk past it. Transactions of up to a minute may commit out of order.
-func idFloor(ctx context.Context, db store.DB, t time.Time) (int64, error) {
-	if t.IsZero() {
-		return 0, nil
+// parts are those of a state where the filter can find anything: what is completed was accepted, and its last attempt had no error.
+func (f TaskFilter) parts(s TaskState) []riverPart {
+	parts := partsOf(s)
+	if f.ErrorType == "" && (f.Reason == "" || f.Reason == ReasonAccepted) {
+		return parts
 	}
-	var floor int64
-	err := db.QueryRow(ctx, `
-		with recursive bisect(lo, hi) as (
-			select 0::bigint, coalesce((select max(id) from river_job), 0)
-			union all
-			select case when early then mid else lo end, case when early then hi else mid end
-			from (select lo, hi, (lo + hi) / 2 as mid,
-			             coalesce((select created_at < $1 from river_job where id > (lo + hi) / 2 order by id limit 1), false) as early
-			      from bisect where hi - lo > 1) as step
-		)
-		select min(lo) from (select lo from bisect order by hi - lo limit 1) as last`, t.Add(-time.Minute)).Scan(&floor)
-	if err != nil {
-		return 0, fmt.Errorf("find where the period starts: %w", err)
-	}
-	return floor, nil
+	return slices.DeleteFunc(parts, func(p riverPart) bool { return p.state == string(StateCompleted) })
 }

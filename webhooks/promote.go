@@ -49,29 +49,14 @@ func promote(ctx context.Context, db store.DB, now time.Time, endpointIDs []stri
 	if err != nil {
 		return err
 	}
-	promoted := 0
 	for _, b := range backlogs {
 		room := b.room(now)
 		if room <= 0 {
 			continue
 		}
-		n, err := jobs.Promote(ctx, db, b.EndpointID, room)
-		if err != nil {
+		if _, err := jobs.Promote(ctx, db, b.EndpointID, room); err != nil {
 			return err
 		}
-		promoted += n
-	}
-	if promoted == 0 {
-		return nil
-	}
-	return nudge(ctx, db)
-}
-
-// nudge tells River's producers to fetch now, as its own inserts do, instead of at their next poll.
-func nudge(ctx context.Context, db store.DB) error {
-	_, err := db.Exec(ctx, `select pg_notify(concat(current_schema(), '.river_insert'), json_build_object('queue', $1::text)::text)`, Deliver.Queue)
-	if err != nil {
-		return fmt.Errorf("tell the workers of deliveries: %w", err)
 	}
 	return nil
 }
@@ -145,5 +130,5 @@ func wakeTx(ctx context.Context, tx pgx.Tx, endpointID string) error {
 	if tag.RowsAffected() == 0 {
 		return nil
 	}
-	return nudge(ctx, tx)
+	return jobs.Nudge(ctx, tx, Deliver.Queue)
 }
