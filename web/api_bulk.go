@@ -13,8 +13,8 @@ import (
 func (a *api) mountBulks() {
 	register(a, operation{
 		id: "get-bulk", method: http.MethodGet, path: "/v1/bulks/{id}", tag: tagDeliveries, needs: tenant.PermSee,
-		summary:     "Read how far a bulk task is",
-		description: "A redelivery of an endpoint answers the id of one.",
+		summary:     "Read a bulk task",
+		description: "How far a redelivery of an endpoint is, which answers the id of its bulk task.",
 		answers:     map[int]string{http.StatusOK: "The bulk task."},
 	}, a.getBulk)
 }

@@ -196,3 +196,24 @@ func TestNearest_FindsTheFewestTypos(t *testing.T) {
 		t.Error("a name in another case is far off")
 	}
 }
+
+// BenchmarkDecodeEvent is the part of a publish that is ours: what comes before the one statement.
+func BenchmarkDecodeEvent(b *testing.B) {
+	for name, size := range map[string]int{"1KiB": 1 << 10, "200KiB": 200 << 10} {
+		body := []byte(`{"type":"order.created","id":"order-1042-created","subscriber":"acme","occurredAt":"2026-03-01T12:00:00Z",` +
+			`"metadata":{"source":"shop"},"data":{"text":"` + strings.Repeat("x", size) + `"}}`)
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			b.SetBytes(int64(len(body)))
+			for b.Loop() {
+				object, err := objectIn(body)
+				if err != nil {
+					b.Fatal(err)
+				}
+				if _, err := decodeEvent(object); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

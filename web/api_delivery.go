@@ -27,8 +27,8 @@ func (a *api) mountDeliveries() {
 	}, a.getDelivery)
 	register(a, operation{
 		id: "list-attempts", method: http.MethodGet, path: "/v1/deliveries/{id}/attempts", tag: tagDeliveries, needs: tenant.PermSeePayloads,
-		summary:     "List the attempts of a delivery",
-		description: "In their order, each with what was answered and what was decided. Attempts are kept when the excerpts of the answers are not any more.",
+		summary:     "List its attempts",
+		description: "Those of one delivery, in their order, each with what was answered and what was decided. Attempts are kept when the excerpts of the answers are not any more.",
 		answers:     map[int]string{http.StatusOK: "One page of attempts."},
 	}, a.listAttempts)
 	register(a, operation{

@@ -104,19 +104,24 @@ func (p docsPresenter) content(content map[string]*huma.MediaType) *views.APICon
 // maxFieldDepth is how far members of members are listed.
 const maxFieldDepth = 3
 
-func (p docsPresenter) fields(prefix string, s *huma.Schema, depth int) []views.APIField {
-	s = p.resolve(s)
+// fields lists the members of an object, and of the objects in it.
+func (p docsPresenter) fields(prefix string, ref *huma.Schema, depth int) []views.APIField {
+	if ref.Ref == "" || depth > maxFieldDepth {
+		return nil
+	}
+	s := p.resolve(ref)
 	var fields []views.APIField
-	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
+	for _, name := range memberNames(p.parts.Schemas, ref) {
 		property := s.Properties[name]
 		fields = append(fields, views.APIField{Name: prefix + name, Type: p.typeOf(property), Text: property.Description, Required: slices.Contains(s.Required, name)})
-		inner, suffix := p.resolve(property), "."
+		inner, suffix := property, "."
+		if len(inner.AnyOf) > 0 {
+			inner = inner.AnyOf[0]
+		}
 		if inner.Items != nil {
-			inner, suffix = p.resolve(inner.Items), "[]."
+			inner, suffix = inner.Items, "[]."
 		}
-		if depth < maxFieldDepth && len(inner.Properties) > 0 {
-			fields = append(fields, p.fields(prefix+name+suffix, inner, depth+1)...)
-		}
+		fields = append(fields, p.fields(prefix+name+suffix, inner, depth+1)...)
 	}
 	return fields
 }

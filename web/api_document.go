@@ -1,6 +1,8 @@
 package web
 
 import (
+	"encoding/json"
+	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
@@ -135,23 +137,56 @@ func exampleOf(schemas huma.Registry, s *huma.Schema) any {
 	case len(s.Examples) > 0:
 		return s.Examples[0]
 	case s.Ref != "":
-		return exampleOf(schemas, schemas.SchemaFromRef(s.Ref))
+		return exampleObject(schemas, schemas.SchemaFromRef(s.Ref), memberNames(schemas, s))
 	case len(s.AnyOf) > 0:
 		return exampleOf(schemas, s.AnyOf[0])
 	case s.Items != nil:
 		return []any{exampleOf(schemas, s.Items)}
-	case len(s.Properties) > 0:
-		example := map[string]any{}
-		for name, property := range s.Properties {
-			if property.Ref != "" && !slices.Contains(s.Required, name) {
-				continue
-			}
-			if v := exampleOf(schemas, property); v != nil || property.Nullable {
-				example[name] = v
-			}
-		}
-		return example
 	default:
 		return nil
 	}
+}
+
+func exampleObject(schemas huma.Registry, s *huma.Schema, names []string) object {
+	var example object
+	for _, name := range names {
+		property := s.Properties[name]
+		if property.Ref != "" && !slices.Contains(s.Required, name) {
+			continue
+		}
+		if v := exampleOf(schemas, property); v != nil || property.Nullable {
+			example = append(example, objectMember{name, v})
+		}
+	}
+	return example
+}
+
+// memberNames are the members of an object that a schema refers to, in the order in which its type declares them.
+func memberNames(schemas huma.Registry, s *huma.Schema) []string {
+	return namesOf(jsonFields(schemas.TypeFromRef(s.Ref)))
+}
+
+// object is a JSON object whose members keep their order.
+type object []objectMember
+
+type objectMember struct {
+	name  string
+	value any
+}
+
+// MarshalJSON writes the members in their order.
+func (o object) MarshalJSON() ([]byte, error) {
+	text := []byte{'{'}
+	for i, m := range o {
+		value, err := json.Marshal(m.value)
+		if err != nil {
+			return nil, fmt.Errorf("encode the example of %s: %w", m.name, err)
+		}
+		if i > 0 {
+			text = append(text, ',')
+		}
+		text = strconv.AppendQuote(text, m.name)
+		text = append(append(text, ':'), value...)
+	}
+	return append(text, '}'), nil
 }

@@ -43,7 +43,7 @@ func (a *api) mountEndpointActions() {
 	}, a.reactivateEndpoint)
 	register(a, operation{
 		id: "redeliver-endpoint", method: http.MethodPost, path: "/v1/endpoints/{id}/redeliver", tag: tagEndpoints, needs: tenant.PermRedeliver,
-		summary: "Redeliver what an endpoint did not get",
+		summary: "Redeliver to an endpoint",
 		description: "Starts a background task that tries the discarded deliveries again, those that ended because the endpoint was disabled among them, and brings the events that it missed while it was disabled; oldest first. " +
 			"With `dryRun` it only counts.",
 		body: redeliverBody{}, bodyOptional: true, status: http.StatusAccepted,
