@@ -219,6 +219,11 @@ func TestOIDC_TheAnswerMustComeBackToTheBrowserThatAsked(t *testing.T) {
 
 	late := p.browser()
 	back = late.visitIssuer("/")
+	var minutes float64
+	p.scan(&minutes, `select extract(epoch from max(expiry) - now()) / 60 from sessions where ended_at is null`)
+	if minutes > 10 {
+		t.Errorf("the session waits %.0f minutes for the answer, want 10 at most", minutes)
+	}
 	p.exec(`update sessions set expiry = now() - interval '1 second'`)
 	refused("an answer after the session's end", late.goTo(back))
 }
