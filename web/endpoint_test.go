@@ -147,8 +147,8 @@ func TestEndpoint_DisabledIsReactivatedAndRedelivered(t *testing.T) {
 		t.Errorf("the preview says %q", text(preview.byID("main")))
 	}
 	after := b.submit(preview, views.RedeliverEndpointURL(p.ours.ID, e.ID), nil)
-	if !strings.Contains(after.flash(), "1 delivery is on the way again") {
-		t.Errorf("the flash says %q", after.flash())
+	if after.heading() != "Redeliver tasks" || !strings.Contains(after.flash(), "1 delivery is on the way again") {
+		t.Errorf("after the click: %q, %q, want the run", after.heading(), after.flash())
 	}
 	n.reach(p.ours, task.ID, jobs.StateCompleted)
 	if got := b.open(path).sentence(); !strings.HasPrefix(got, "Healthy") {

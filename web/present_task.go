@@ -23,7 +23,7 @@ func presentTask(l views.Layout, v *visit, st story) views.TaskProps {
 		GivesUpAt: givesUp(st), Evidence: checkEvidence(st.records), Clicks: presentClicks(v, st.clicks),
 		Policy: presentPolicyRef(st), Endpoint: presentEndpointRef(l.Now, st), Exchange: presentExchange(v, st),
 	}
-	for _, r := range slices.Backward(st.records) {
+	for _, r := range slices.Backward(st.records[max(0, len(st.records)-attemptsShown):]) {
 		p.Attempts = append(p.Attempts, presentAttempt(r))
 	}
 	if st.event != nil {
@@ -280,7 +280,7 @@ func retryOffer(v *visit, st story) (offered bool, refusal string) {
 	case t.EndpointID != "" && st.endpoint == nil && retryable(t):
 		return false, "It cannot be retried: its endpoint was deleted, so there is nowhere to send it."
 	default:
-		return retryable(t) || t.State == jobs.StatePending && !nextAttempt(t).IsZero(), ""
+		return retryable(t), ""
 	}
 }
 

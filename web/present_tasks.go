@@ -195,7 +195,9 @@ func nextNote(t jobs.Task) string {
 }
 
 // retryable tells whether a person's retry does something: the domain refuses the rest with a sentence.
-func retryable(t jobs.Task) bool { return retryableState(t.State) }
+func retryable(t jobs.Task) bool {
+	return retryableState(t.State) || t.State == jobs.StatePending && !nextAttempt(t).IsZero()
+}
 
 func retryableState(s jobs.TaskState) bool {
 	switch s {

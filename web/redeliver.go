@@ -1,7 +1,6 @@
 package web
 
 import (
-	"fmt"
 	"net/http"
 	"net/url"
 	"time"
@@ -74,11 +73,14 @@ func (s *Server) redeliverEndpoint(c echo.Context) error {
 	if count, err = s.endpoints.Redeliver(ctx, v.actor, id, request); err != nil {
 		return err
 	}
-	sentence := "There is nothing to redeliver."
-	if n := int(count.Total()); n > 0 {
-		sentence = fmt.Sprintf("%s on the way again, the oldest first.", plural(n, "delivery is", "deliveries are"))
+	if count.BulkID == "" {
+		return s.done(c, "There is nothing to redeliver.", views.EndpointURL(v.project.ID, id))
 	}
-	return s.done(c, sentence, views.EndpointURL(v.project.ID, id))
+	sentence := plural(int(count.Total()), "delivery is", "deliveries are") + " on the way again, the oldest first."
+	if err := s.tell(c, views.Flash{Text: sentence}); err != nil {
+		return err
+	}
+	return redirect(c, views.BulkRunURL(v.project.ID, count.BulkID))
 }
 
 // redeliverRequest reads scope and period of the form.

@@ -16,8 +16,12 @@ import (
 	"entrega/webhooks"
 )
 
-// clicksShown is how many audit rows stand below a task or an endpoint.
-const clicksShown = 20
+const (
+	// clicksShown is how many audit rows stand below a task or an endpoint.
+	clicksShown = 20
+	// attemptsShown is how many attempts a task's page lists, the newest.
+	attemptsShown = 100
+)
 
 // story is everything the page of one task tells.
 type story struct {
@@ -73,7 +77,8 @@ func (s *Server) readStory(ctx context.Context, project tenant.Project, id int64
 	return st, err
 }
 
-// readExchange chooses a record by its place in the chain, or else the last one.
+// readExchange chooses a record by its place in the chain, or else the last one. Only its excerpt is read: a task that was
+// snoozed for days has thousands.
 func (s *Server) readExchange(ctx context.Context, st *story, attempt string) error {
 	if len(st.records) == 0 {
 		return nil
@@ -86,16 +91,21 @@ func (s *Server) readExchange(ctx context.Context, st *story, attempt string) er
 			}
 		}
 	}
-	excerpts, err := jobs.ExcerptsOfTask(ctx, s.pool, st.task.ProjectID, st.task.ID)
-	if err != nil {
+	list, err := jobs.ListAttempts(ctx, s.pool, st.task.ProjectID, st.task.ID, pageAfter(st.chosen.Seq-1))
+	if err != nil || len(list.Rows) == 0 {
 		return err
 	}
-	for i := range excerpts {
-		if excerpts[i].Seq == st.chosen.Seq {
-			st.excerpt = &excerpts[i]
-		}
-	}
+	st.excerpt = list.Rows[0].Excerpt
 	return nil
+}
+
+// pageAfter is the page of one attempt behind a place in the chain.
+func pageAfter(seq int) store.Page {
+	if seq < 1 {
+		return store.Page{Limit: 1}
+	}
+	before := store.ListOf(store.Keyset[int]{Limit: 1, Direction: store.Next}, []int{seq, seq + 1}, func(seq int) int { return seq })
+	return store.Page{Limit: 1, Cursor: before.Next}
 }
 
 // readSubjects reads the endpoint and the event of a task, where it has them and they are still there.
