@@ -94,7 +94,7 @@ func (s *Server) readAttention(ctx context.Context, project string, o *overview)
 	return err
 }
 
-// readNextDue reads when the next waiting retry is due; zero when none waits.
+// readNextDue reads when the next waiting retry is due; zero when none waits. Short waits stand among the available ones.
 func readNextDue(ctx context.Context, db store.DB, project string) (time.Time, error) {
 	var at *time.Time
 	err := db.QueryRow(ctx, `
@@ -102,6 +102,8 @@ func readNextDue(ctx context.Context, db store.DB, project string) (time.Time, e
 			(select scheduled_at from river_job where project_id = $1 and state = 'retryable' limit $2)
 			union all
 			(select scheduled_at from river_job where project_id = $1 and state = 'scheduled' and outcome in ('retry', 'snooze') limit $2)
+			union all
+			(select scheduled_at from river_job where project_id = $1 and state = 'available' and outcome in ('retry', 'snooze') and scheduled_at > now() limit $2)
 		) w`, project, waitingSample).Scan(&at)
 	if err != nil {
 		return time.Time{}, fmt.Errorf("read the next retry that is due: %w", err)
