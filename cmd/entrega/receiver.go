@@ -14,24 +14,27 @@ import (
 	"entrega/webhooks"
 )
 
-// behaviour is how one of the demo's receivers answers.
+// behaviour is how one of the demo's receivers answers its n-th request, counted from 0.
 type behaviour struct {
 	path, about string
-	answer      func(w http.ResponseWriter, tries int)
+	answer      func(w http.ResponseWriter, n int)
 }
+
+// A bad spell comes round after demoCycle requests, so that there is always something to look at, and most of it works.
+const demoCycle = 60
 
 var behaviours = []behaviour{
 	{"/healthy", "Demo: always answers 200", func(w http.ResponseWriter, _ int) { w.WriteHeader(http.StatusOK) }},
-	{"/flaky", "Demo: fails twice, then works", func(w http.ResponseWriter, tries int) {
-		if tries <= 2 {
+	{"/flaky", "Demo: fails twice, then works", func(w http.ResponseWriter, n int) {
+		if n%demoCycle < 2 {
 			http.Error(w, "upstream unavailable", http.StatusServiceUnavailable)
 			return
 		}
 		w.WriteHeader(http.StatusOK)
 	}},
-	{"/busy", "Demo: answers 429 with Retry-After once", func(w http.ResponseWriter, tries int) {
-		if tries <= 1 {
-			w.Header().Set("Retry-After", "15")
+	{"/busy", "Demo: now and then answers 429 with Retry-After", func(w http.ResponseWriter, n int) {
+		if n%(demoCycle/4) == 3 {
+			w.Header().Set("Retry-After", "20")
 			http.Error(w, "slow down", http.StatusTooManyRequests)
 			return
 		}
@@ -45,8 +48,8 @@ type receiver struct {
 	server   *http.Server
 	done     chan struct{}
 
-	mu    sync.Mutex
-	tries map[string]int // by path and webhook-id
+	mu       sync.Mutex
+	requests map[string]int // by path
 }
 
 // startReceiver listens on addr, or on any free port where that is taken.
@@ -58,12 +61,10 @@ func startReceiver(ctx context.Context, addr string) (*receiver, error) {
 			return nil, fmt.Errorf("start the demo's receiver: %w", err)
 		}
 	}
-	r := &receiver{listener: l, done: make(chan struct{}), tries: map[string]int{}}
+	r := &receiver{listener: l, done: make(chan struct{}), requests: map[string]int{}}
 	mux := http.NewServeMux()
 	for _, b := range behaviours {
-		mux.HandleFunc("POST "+b.path, func(w http.ResponseWriter, req *http.Request) {
-			b.answer(w, r.count(b.path+" "+req.Header.Get("webhook-id")))
-		})
+		mux.HandleFunc("POST "+b.path, func(w http.ResponseWriter, _ *http.Request) { b.answer(w, r.count(b.path)) })
 	}
 	r.server = &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
 	go func() {
@@ -74,14 +75,12 @@ func startReceiver(ctx context.Context, addr string) (*receiver, error) {
 	return r, nil
 }
 
-func (r *receiver) count(key string) int {
+func (r *receiver) count(path string) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.tries) > 100_000 {
-		r.tries = map[string]int{}
-	}
-	r.tries[key]++
-	return r.tries[key]
+	n := r.requests[path]
+	r.requests[path]++
+	return n
 }
 
 func (r *receiver) addr() string { return r.listener.Addr().String() }
