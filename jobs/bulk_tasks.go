@@ -173,7 +173,11 @@ func (c *Client) bulkIDs(ctx context.Context, tx pgx.Tx, b Bulk, f bulkFilter) (
 		return nil, Discard(err, ReasonUndecodable)
 	}
 	args := pgx.StrictNamedArgs{"project": b.ProjectID, "after": b.CursorID, "through": f.Through, "limit": bulkChunk}
-	where := f.where(args) + " and id > @after and id <= @through"
+	period, err := f.idRange(ctx, tx)
+	if err != nil {
+		return nil, err
+	}
+	where := f.where(args) + period.where(args) + " and id > @after and id <= @through"
 	var q strings.Builder
 	q.WriteString("select id from (")
 	for i, part := range partsOfAll(states) {

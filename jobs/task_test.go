@@ -86,28 +86,96 @@ func TestListTasks_PagesBothWaysWithoutGapsOrForeignRows(t *testing.T) {
 	}
 }
 
-func TestListTasks_SinceFindsItsFloorByBisection(t *testing.T) {
+func TestListTasks_OfAPeriodLooksOnlyAtItsIds(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
+	now := time.Now()
+	ago := func(d time.Duration) time.Time { return now.Add(-d) }
 	var ids []int64
-	for i := range 40 {
+	for i := range 40 { // 40 h ago, 39 h ago, …, one hour ago
 		id := b.insert(Insert{})
 		ids = append(ids, id)
-		b.exec(`update river_job set created_at = now() - make_interval(hours => $2) where id = $1`, id, 40-i)
+		b.exec(`update river_job set created_at = $2 where id = $1`, id, ago(time.Duration(40-i)*time.Hour))
 	}
-	list, err := b.client.ListTasks(t.Context(), b.pool, testProject, TaskFilter{Since: time.Now().Add(-10*time.Hour - 30*time.Minute)}, store.Page{})
+	const half = 30 * time.Minute
+	for _, c := range []struct {
+		name        string
+		f           TaskFilter
+		first, last int // places in ids; the first is behind the last where there are none
+	}{
+		{"since", TaskFilter{Since: ago(10*time.Hour + half)}, 30, 39},
+		{"until", TaskFilter{Until: ago(10*time.Hour + half)}, 0, 29},
+		{"both", TaskFilter{Since: ago(20*time.Hour + half), Until: ago(10*time.Hour + half)}, 20, 29},
+		{"until is exclusive", TaskFilter{Since: ago(20 * time.Hour), Until: ago(19 * time.Hour)}, 20, 20},
+		{"before all", TaskFilter{Until: ago(50 * time.Hour)}, 0, -1},
+		{"after all", TaskFilter{Since: now}, 40, 39},
+		{"all", TaskFilter{Since: ago(50 * time.Hour), Until: now}, 0, 39},
+	} {
+		want := []int64{}
+		for i := c.last; i >= c.first; i-- {
+			want = append(want, ids[i])
+		}
+		got := []int64{}
+		list, err := b.client.ListTasks(t.Context(), b.pool, testProject, c.f, store.Page{Limit: 100})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, task := range list.Rows {
+			got = append(got, task.ID)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: %s", c.name, diff)
+		}
+		counts, err := b.client.CountTasks(t.Context(), b.pool, testProject, c.f)
+		if err != nil || counts.Total() != len(want) {
+			t.Errorf("%s: counted %d, want %d, %v", c.name, counts.Total(), len(want), err)
+		}
+		n, err := b.client.CountBulk(t.Context(), b.pool, testProject, BulkCancel, c.f)
+		if err != nil || int(n) != len(want) {
+			t.Errorf("%s: a bulk action would touch %d, want %d, %v", c.name, n, len(want), err)
+		}
+	}
+	r, err := TaskFilter{Since: ago(20*time.Hour + half), Until: ago(10*time.Hour + half)}.idRange(t.Context(), b.pool)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(list.Rows) != 10 || list.Rows[9].ID != ids[30] {
-		t.Fatalf("%d rows", len(list.Rows))
+	if r.first < ids[18] || r.first > ids[20] || r.last < ids[29] || r.last > ids[31] {
+		t.Fatalf("%+v is not close around %d to %d", r, ids[20], ids[29])
 	}
-	floor, err := idFloor(t.Context(), b.pool, time.Now().Add(-10*time.Hour-30*time.Minute))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if floor < ids[28] || floor > ids[30] {
-		t.Fatalf("the floor is %d, outside %d to %d", floor, ids[28], ids[30])
+}
+
+func TestListTasks_ACompletedTaskHasNoErrorAndNoOtherReason(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	id := b.insert(Insert{})
+	b.exec(`update river_job set state = 'completed', finalized_at = now(),
+		metadata = metadata || '{"outcome": "done", "reason": "accepted", "last": {"at": "2026-01-01T00:00:00Z", "status": 200, "ms": 1, "decision": "accepted"}}' where id = $1`, id)
+	failed := b.insert(Insert{})
+	b.exec(`update river_job set state = 'discarded', finalized_at = now(),
+		metadata = metadata || '{"outcome": "done", "reason": "gone", "last": {"at": "2026-01-01T00:00:00Z", "status": 410, "errorType": "HttpError", "ms": 1, "decision": "permanent_failure"}}' where id = $1`, failed)
+	for _, c := range []struct {
+		f    TaskFilter
+		want []int64
+	}{
+		{TaskFilter{Reason: ReasonAccepted}, []int64{id}},
+		{TaskFilter{Reason: ReasonGone}, []int64{failed}},
+		{TaskFilter{Reason: ReasonGone, State: StateCompleted}, []int64{}},
+		{TaskFilter{ErrorType: "HttpError"}, []int64{failed}},
+		{TaskFilter{ErrorType: "HttpError", State: StateCompleted}, []int64{}},
+		{TaskFilter{ErrorType: "HttpError", State: StateCompleted, OrState: StateDiscarded}, []int64{failed}},
+		{TaskFilter{ErrorType: "Timeout"}, []int64{}},
+	} {
+		list, err := b.client.ListTasks(t.Context(), b.pool, testProject, c.f, store.Page{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := []int64{}
+		for _, task := range list.Rows {
+			got = append(got, task.ID)
+		}
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%+v: %s", c.f, diff)
+		}
 	}
 }
 
