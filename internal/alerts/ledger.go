@@ -52,13 +52,16 @@ func (p *pass) newRecords(ctx context.Context, condition string) ([]recorded, er
 // noteRecords notes that rows are counted, and moves the mark below which all are seen.
 func (p *pass) noteRecords(ctx context.Context, rows []recorded) error {
 	refs, ats := make([]int64, len(rows)), make([]time.Time, len(rows))
-	newest := p.progress.Next
 	for i, r := range rows {
 		refs[i], ats[i] = r.ID, r.StartedAt
-		newest = max(newest, r.ID)
+		p.progress.Newest = max(p.progress.Newest, r.ID)
 	}
 	if p.now.Sub(p.progress.NextAt) >= ledgerSettled {
-		p.progress.Safe, p.progress.Next, p.progress.NextAt = p.progress.Next, newest, p.now
+		p.progress.Safe, p.progress.Next, p.progress.NextAt = p.progress.Next, p.progress.Newest, p.now
+		// No scan looks at those any more.
+		if _, err := p.tx.Exec(ctx, `delete from alert_counted where rule = $1 and ref <= $2`, string(p.rule.Kind), p.progress.Safe); err != nil {
+			return fmt.Errorf("forget what is counted: %w", err)
+		}
 	}
 	if len(rows) == 0 {
 		return nil

@@ -3,6 +3,7 @@ package alerts
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -30,7 +31,7 @@ func TestPlans_NoScanReadsOrSortsABigTable(t *testing.T) {
 	rows := b.tableRows()
 	touched := map[string]bool{}
 	for _, s := range statements {
-		for _, n := range b.explain(s) {
+		for _, n := range slices.Concat(b.explain(s), b.explainForAnyArguments(s)) {
 			relation := bigTable(n.Relation)
 			touched[relation] = true
 			if relation != "" && n.Type == "Seq Scan" && rows[n.Relation] > 1000 {
@@ -158,11 +159,50 @@ func (n node) all() []node {
 	return nodes
 }
 
+// explain is the plan for a statement's own arguments.
 func (b *bundle) explain(s statement) []node {
 	b.t.Helper()
+	return b.planOn(b.pool, "explain (format json) "+s.sql, s.args...)
+}
+
+// explainForAnyArguments is the plan that a statement may get once it has been sent a few times.
+func (b *bundle) explainForAnyArguments(s statement) []node {
+	b.t.Helper()
+	sql, args := s.sql, s.args
+	if len(args) == 1 {
+		if named, ok := args[0].(pgx.QueryRewriter); ok {
+			var err error
+			if sql, args, err = named.RewriteQuery(b.ctx, nil, sql, nil); err != nil {
+				b.t.Fatal(err)
+			}
+		}
+	}
+	conn, err := b.pool.Acquire(b.ctx)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	defer conn.Release()
+	if _, err := conn.Exec(b.ctx, "set plan_cache_mode = force_generic_plan; prepare planned as "+sql, pgx.QueryExecModeSimpleProtocol); err != nil {
+		b.t.Fatalf("%s: %v", sql, err)
+	}
+	execute := "execute planned"
+	if len(args) > 0 {
+		execute += "(" + strings.TrimSuffix(strings.Repeat("null,", len(args)), ",") + ")"
+	}
+	nodes := b.planOn(conn, "explain (format json) "+execute, pgx.QueryExecModeSimpleProtocol)
+	if _, err := conn.Exec(b.ctx, "deallocate planned; reset plan_cache_mode", pgx.QueryExecModeSimpleProtocol); err != nil {
+		b.t.Fatal(err)
+	}
+	return nodes
+}
+
+func (b *bundle) planOn(db interface {
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+}, explain string, args ...any) []node {
+	b.t.Helper()
 	var raw []byte
-	if err := b.pool.QueryRow(b.ctx, "explain (format json) "+s.sql, s.args...).Scan(&raw); err != nil {
-		b.t.Fatalf("explain %s: %v", s.sql, err)
+	if err := db.QueryRow(b.ctx, explain, args...).Scan(&raw); err != nil {
+		b.t.Fatalf("%s: %v", explain, err)
 	}
 	var plans []struct{ Plan node }
 	if err := json.Unmarshal(raw, &plans); err != nil {

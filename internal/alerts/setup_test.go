@@ -217,17 +217,22 @@ type attempt struct {
 	reason            string
 }
 
-func (b *bundle) record(a attempt) {
+func (b *bundle) record(a attempt) { recordIn(b, b.pool, a) }
+
+func recordIn(b *bundle, db store.DB, a attempt) {
 	b.t.Helper()
 	if a.project == "" {
 		a.project = b.project
 	}
 	zero := make([]byte, 32)
-	b.exec(`
+	_, err := db.Exec(b.ctx, `
 		insert into attempts (project_id, task_id, seq, attempt, charged, kind, trigger, endpoint_id, policy_profile, policy_version, policy_hash,
 			started_at, finished_at, class, status, decision, reason, node_id, prev_hash, hash)
 		values ($1, 1, 1, 1, true, 'webhook.deliver', 'schedule', nullif($2, ''), 'standard', 1, $3, $4, $4, $5, nullif($6, 0), $7, $8, 'node_1', $3, $3)`,
 		a.project, a.endpoint, zero, a.at, a.class, a.status, a.decision, a.reason)
+	if err != nil {
+		b.t.Fatal(err)
+	}
 }
 
 func (b *bundle) refuse(endpoint string, status int, at time.Time) {

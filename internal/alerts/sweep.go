@@ -10,9 +10,8 @@ const (
 	// resolvedKept is how long resolved alerts stay.
 	resolvedKept = 90 * 24 * time.Hour
 	// countedKept is how long counted tasks are remembered: longer than discarded ones stay in the queue's table. Counted
-	// attempts need be known only as long as a scan may see them again.
-	countedKept  = 100 * 24 * time.Hour
-	attemptsKept = ledgerBack + 24*time.Hour
+	// attempts are forgotten by their own rules.
+	countedKept = 100 * 24 * time.Hour
 	// sweepBatch is how many rows one transaction removes of each.
 	sweepBatch = 5000
 )
@@ -25,10 +24,10 @@ func sweep(ctx context.Context, p *pass) error {
 		sql    string
 		before time.Time
 	}{
-		{`delete from alerts where id in (select id from alerts where state = 'resolved' and not holds and resolved_at < $1 limit $2)`, p.now.Add(-resolvedKept)},
-		{`delete from alert_counted where (rule, ref) in (select rule, ref from alert_counted where noted_at < $1 limit $2)`, p.now.Add(-countedKept)},
-		{`delete from alert_counted where (rule, ref) in (
-			select rule, ref from alert_counted where rule in ('receiver_refuses', 'attempts_lost') and noted_at < $1 limit $2)`, p.now.Add(-attemptsKept)},
+		{`delete from alerts where id = any(array(
+			select id from alerts where state = 'resolved' and not holds and resolved_at < $1 order by resolved_at limit $2))`, p.now.Add(-resolvedKept)},
+		{`delete from alert_counted where rule = 'task_discarded' and ref = any(array(
+			select ref from alert_counted where noted_at < $1 order by noted_at limit $2))`, p.now.Add(-countedKept)},
 	} {
 		tag, err := p.tx.Exec(ctx, old.sql, old.before, sweepBatch)
 		if err != nil {
