@@ -149,7 +149,7 @@ func Events(p EventsProps) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = filterSearch(p.Filter.Query, "Search by id or payload text").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = filterSearch(p.Filter.Query, "Search by the start of an id").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -487,7 +487,7 @@ func taskFilters(p TasksProps) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = filterSearch(p.Filter.Query, "Search by id, event, endpoint or payload text").Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = filterSearch(p.Filter.Query, "Search by id, event or endpoint").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -102,6 +102,9 @@ func retryAfterNote(r *jobs.Record) string {
 // presentPayload shows the first 16 KiB of a body as the bytes that it is made of. truncated says that there was more than body.
 func presentPayload(v *visit, body []byte, truncated bool) views.Payload {
 	p := views.Payload{Bytes: int64(len(body)), Truncated: truncated}
+	if truncated {
+		p.Bytes = 0 // What is kept of an exchange does not say how much there was.
+	}
 	if !v.can(tenant.PermSeePayloads) {
 		p.Masked = true
 		return p

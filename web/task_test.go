@@ -121,6 +121,24 @@ func TestTask_ReadsRetryAfterOutLoud(t *testing.T) {
 	}
 }
 
+func TestTask_CutsLongAnswersAndHidesBinaryOnes(t *testing.T) {
+	t.Parallel()
+	p := setup(t)
+	n := p.start()
+	for want, body := range map[string]string{
+		"The first 16 KiB. The rest was not kept.": strings.Repeat("é", 20<<10),
+		"The body is not text (4 B).":              "\xff\xfe\x00\x01",
+	} {
+		hook := p.receiver(with(http.StatusBadRequest, body))
+		e := p.newEndpoint(p.ours, webhooks.Settings{URL: hook.url, Subscriber: strconv.Itoa(len(body))})
+		task := n.deliver(p.ours, e, events.New{Type: "order.created", Subscriber: strconv.Itoa(len(body)), Data: []byte(`{}`)}, jobs.StateDiscarded)
+		page := p.as("owner").open(views.TaskURL(p.ours.ID, taskPath(task)))
+		if !page.says(want) || strings.Contains(page.body, "\ufffd") {
+			t.Errorf("the page does not say %q, or cuts through a character: %s", want, text(page.byID("exchange"))[:200])
+		}
+	}
+}
+
 func TestViewer_SeesNoPayloadsHeadersOrAddresses(t *testing.T) {
 	t.Parallel()
 	p := setup(t)
