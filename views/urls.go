@@ -215,9 +215,12 @@ func KeysURL(project string) string          { return inProject(project, "keys")
 func RevokeKeyURL(project, id string) string { return inProject(project, "keys", id, "revoke") }
 func SettingsURL(project string) string      { return inProject(project, "settings") }
 
+// AuditURL is the audit log of a project.
 func AuditURL(project string, f AuditFilter) string {
 	return withQuery(inProject(project, "audit"), f.values())
 }
+
+// AuditCSVURL is the audit log as CSV, without pages.
 func AuditCSVURL(project string, f AuditFilter) string {
 	return withQuery(inProject(project, "audit.csv"), f.Page("", "").values())
 }
