@@ -39,6 +39,7 @@ func (a *api) mount() {
 	a.mountDeliveries()
 	a.mountBulks()
 	a.mountPolicies()
+	a.mountAlerts()
 	a.finishDocument()
 }
 

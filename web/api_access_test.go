@@ -60,13 +60,14 @@ func (p *panel) operations() []operation {
 }
 
 // subjects are ids of one project, one for each kind of path.
-type subjects struct{ endpoint, event, delivery, bulk string }
+type subjects struct{ endpoint, event, delivery, bulk, alert string }
 
 // newSubjects makes one of everything in a project.
 func (p *panel) newSubjects(project tenant.Project) subjects {
 	p.t.Helper()
 	c := p.api(project)
 	s := subjects{endpoint: p.newEndpoint(project, webhooks.Settings{URL: "https://shop.example.com/hooks"}).ID}
+	s.alert = p.newAlert(project)
 	s.event = c.do("POST", "/v1/events", anEvent).is(202).text("id")
 	err := store.InTx(p.ctx, p.pool, func(tx pgx.Tx) error {
 		id, err := jobs.InsertTx(p.ctx, p.client, tx, webhooks.Deliver, webhooks.DeliverArgs{ProjectID: project.ID, EventID: s.event, EndpointID: s.endpoint},
@@ -87,7 +88,7 @@ func (p *panel) newSubjects(project tenant.Project) subjects {
 
 // in puts the id that a path asks for into it.
 func (s subjects) in(path string) string {
-	for prefix, id := range map[string]string{"/v1/endpoints/": s.endpoint, "/v1/events/": s.event, "/v1/deliveries/": s.delivery, "/v1/bulks/": s.bulk} {
+	for prefix, id := range map[string]string{"/v1/endpoints/": s.endpoint, "/v1/events/": s.event, "/v1/deliveries/": s.delivery, "/v1/bulks/": s.bulk, "/v1/alerts/": s.alert} {
 		if strings.HasPrefix(path, prefix) {
 			path = strings.ReplaceAll(path, "{id}", id)
 		}
@@ -180,8 +181,8 @@ func TestAPI_ForeignAndMissingIDsAnswer404OnEveryPath(t *testing.T) {
 	t.Parallel()
 	p := setup(t)
 	theirs := p.newSubjects(p.theirs)
-	missing := subjects{endpoint: "endpoint_01jqz4x1f8e3v9m2c7d5b6a0kt", event: "nothing", delivery: "999999999", bulk: "bulk_01jqz4x1f8e3v9m2c7d5b6a0kt"}
-	odd := subjects{endpoint: "%00", event: "a%2Fb", delivery: "one", bulk: "%F0%9F%98%80"}
+	missing := subjects{endpoint: "endpoint_01jqz4x1f8e3v9m2c7d5b6a0kt", event: "nothing", delivery: "999999999", bulk: "bulk_01jqz4x1f8e3v9m2c7d5b6a0kt", alert: "alert_01jqz4x1f8e3v9m2c7d5b6a0kt"}
+	odd := subjects{endpoint: "%00", event: "a%2Fb", delivery: "one", bulk: "%F0%9F%98%80", alert: "%00"}
 	c := p.api(p.ours)
 	tried := 0
 	for _, op := range p.operations() {

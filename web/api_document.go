@@ -32,6 +32,7 @@ func newDocument() *huma.OpenAPI {
 			{Name: tagEndpoints, Description: "Where events go, and how it is doing."},
 			{Name: tagDeliveries, Description: "One event on its way to one endpoint, with each attempt."},
 			{Name: tagPolicies, Description: "The data that decides about every retry."},
+			{Name: tagAlerts, Description: "What a person should look at. Alerts resolve themselves when their cause is gone; nothing is mailed about them."},
 		},
 		Components: &huma.Components{
 			Schemas:   huma.NewMapRegistry("#/components/schemas/", schemaName),
