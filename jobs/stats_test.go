@@ -27,7 +27,9 @@ func TestSumAttempts_IsTheSameBeforeAndAfterRollingUp(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		sort.Slice(sums, func(i, j int) bool { return sums[i].Kind+sums[i].Reason < sums[j].Kind+sums[j].Reason || sums[i].FirstTry })
+		sort.Slice(sums, func(i, j int) bool {
+			return sums[i].Kind+sums[i].Reason < sums[j].Kind+sums[j].Reason || sums[i].FirstTry
+		})
 		return sums
 	}
 	before := read()
