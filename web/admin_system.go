@@ -19,6 +19,9 @@ import (
 // waitingShown is how many people the page lists who have not confirmed their address.
 const waitingShown = 50
 
+// tablesShown is how many tables the page lists by name.
+const tablesShown = 12
+
 // system is the state of the installation.
 type system struct {
 	nodes []jobs.Node

@@ -114,7 +114,7 @@ func TestAdminSystem_ShowsTheInstallationAndPausesQueues(t *testing.T) {
 	var river, schema int
 	p.scan(&schema, `select version from entrega_schema_version`)
 	p.scan(&river, `select max(version) from river_migration where line = 'main'`)
-	for _, want := range []string{"river_job", "users", fmt.Sprint("Schema", schema), fmt.Sprint("Schema of River", river), "Postgres", "Entregatest"} {
+	for _, want := range []string{"river_job", " others", fmt.Sprint("Schema", schema), fmt.Sprint("Schema of River", river), "Postgres", "Entregatest"} {
 		if !page.says(want) {
 			t.Errorf("the page does not say %q", want)
 		}

@@ -26,7 +26,14 @@ func whats(page *page) []string {
 	var all []string
 	for _, row := range find(page.doc, "tr") {
 		if cells := find(row, "td"); len(cells) == 4 {
-			all = append(all, text(cells[2]))
+			what := cells[2]
+			for n := range what.Descendants() {
+				if strings.Contains(attr(n, "class"), "only-s") { // It stands in the next column too, where there is one.
+					what.RemoveChild(n)
+					break
+				}
+			}
+			all = append(all, text(what))
 		}
 	}
 	return all

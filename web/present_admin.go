@@ -31,7 +31,7 @@ func presentDisabled(l views.Layout, list store.List[webhooks.Endpoint], facts m
 	for _, e := range list.Rows {
 		f := facts[e.ID]
 		p.Rows = append(p.Rows, views.AdminDisabledRow{Project: views.Project{ID: e.ProjectID, Name: f.project}, ID: e.ID, Name: endpointName(e),
-			DisabledAt: orZero(e.DisabledAt), Reason: capital(disabledReason(e)) + ".", Missed: f.missed, MissedCapped: f.missed >= countMost, CanReactivate: true})
+			DisabledAt: orZero(e.DisabledAt), Reason: capital(disabledWord(e.DisabledReason)), Detail: e.DisabledDetail, Missed: f.missed, MissedCapped: f.missed >= countMost, CanReactivate: true})
 	}
 	if list.Prev != "" {
 		p.Pager.NewerURL = views.AdminDisabledPageURL("", list.Prev)
@@ -59,10 +59,15 @@ func presentSystem(l views.Layout, s system, version string) views.AdminSystemPr
 			Waiting: min(q.Available, jobs.CountLimit), WaitingCapped: q.Available > jobs.CountLimit,
 			OldestAt: q.Oldest, PausedAt: q.PausedAt})
 	}
-	for _, t := range s.tables {
-		p.Tables = append(p.Tables, views.TableSize{Name: t.Name, Rows: int(t.Rows), Bytes: t.Bytes})
+	for i, t := range s.tables { // the largest first
+		if i < tablesShown {
+			p.Tables = append(p.Tables, views.TableSize{Name: t.Name, Rows: int(t.Rows), Bytes: t.Bytes})
+		} else {
+			p.Others.Bytes += t.Bytes
+		}
 		p.Database += t.Bytes
 	}
+	p.Others.Name = plural(len(s.tables)-len(p.Tables), "other", "others")
 	for _, u := range s.waiting[:min(len(s.waiting), waitingShown)] {
 		p.Waiting = append(p.Waiting, views.WaitingPerson{ID: u.ID, Email: u.Email, At: u.CreatedAt})
 	}

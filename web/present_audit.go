@@ -82,6 +82,7 @@ func auditActions() []auditAction {
 		{"member.add", "added a member"}, {"member.change_role", "changed a role"}, {"member.remove", "removed a member"},
 		{"access.request", "asked for access"}, {"access.approve", "approved access"}, {"access.decline", "declined access"},
 		{"api_key.create", "created an API key"}, {"api_key.revoke", "revoked an API key"},
+		{"periodic.run", "ran a periodic job"},
 	}
 }
 

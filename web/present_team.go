@@ -1,6 +1,7 @@
 package web
 
 import (
+	"slices"
 	"time"
 
 	"entrega/internal/tenant"
@@ -14,11 +15,20 @@ func presentTeam(l views.Layout, v *visit, members []tenant.Member, seen map[str
 		p.Members = append(p.Members, views.Member{ID: m.UserID, Email: emailFor(v, m.Email), Role: roleWord(m.Role), Since: m.CreatedAt, LastSeenAt: seen[m.UserID],
 			You: m.UserID == v.user.ID, CanChange: manage, CanRemove: manage})
 	}
+	// Those that wait come first, each part newest first.
+	slices.SortStableFunc(requests, func(a, b tenant.AccessRequest) int { return waitingFirst(a) - waitingFirst(b) })
 	for _, r := range requests {
 		p.Requests = append(p.Requests, views.AccessRequest{ID: r.ID, Email: r.Email, Reason: r.Message, At: r.CreatedAt, State: string(r.State),
 			Mail: r.MailState, MailNote: mailNote(r), DecidedBy: r.DecidedBy, CanDecide: r.State == tenant.AccessPending})
 	}
 	return p
+}
+
+func waitingFirst(r tenant.AccessRequest) int {
+	if r.State == tenant.AccessPending {
+		return 0
+	}
+	return 1
 }
 
 // mailNote says what the state of a request's mail means, where its word does not.
