@@ -140,7 +140,7 @@ func readRedeliverable(ctx context.Context, db store.DB, v *visit, list []alerts
 	}
 	counts := make(map[string]int, len(loads))
 	for id, l := range loads {
-		counts[id] = l.missed
+		counts[id] = l.redeliverable()
 	}
 	return counts, nil
 }

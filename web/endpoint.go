@@ -21,7 +21,7 @@ type endpointDetail struct {
 	endpoint   webhooks.Endpoint
 	policy     jobs.Policy
 	stats      webhooks.Stats
-	redeliver  webhooks.RedeliverCount
+	load       load
 	secrets    []webhooks.SecretInfo
 	deliveries []jobs.Task
 	clicks     []tenant.AuditEntry
@@ -55,11 +55,11 @@ func (s *Server) readEndpoint(ctx context.Context, v *visit, e webhooks.Endpoint
 	if d.stats, err = s.endpoints.StatsOf(ctx, s.pool, e, v.project.Profile); err != nil {
 		return d, err
 	}
-	if v.can(tenant.PermRedeliver) {
-		if d.redeliver, err = s.endpoints.Redeliver(ctx, v.actor, e.ID, webhooks.RedeliverRequest{DryRun: true}); err != nil {
-			return d, err
-		}
+	loads, err := readLoads(ctx, s.pool, v.project.ID, []string{e.ID})
+	if err != nil {
+		return d, err
 	}
+	d.load = loads[e.ID]
 	if d.secrets, err = s.endpoints.ListSecrets(ctx, s.pool, v.project.ID, e.ID); err != nil {
 		return d, err
 	}

@@ -35,18 +35,26 @@ func (s *Server) eventsPage(c echo.Context, status int, test views.TestEvent) er
 		return err
 	}
 	p := views.EventsProps{Layout: l, Filter: q, Test: test, Periods: periods(), CanExport: true, CanPublish: v.can(tenant.PermPublish)}
-	types, err := recentTypes(ctx, s.pool, v.project.ID)
-	if err != nil {
+	if err := s.eventChoices(ctx, c.Request(), v.project.ID, &p); err != nil {
 		return err
 	}
-	subscribers, err := recentSubscribers(ctx, s.pool, v.project.ID)
-	if err != nil {
-		return err
-	}
-	p.Types, p.Subscribers = sameOptions(types), sameOptions(subscribers)
 	p.PublishCommand = publishCommand(s.publicURL.String())
 	presentEvents(&p, v, list, fates)
 	return s.page(c, status, views.Events(p))
+}
+
+// eventChoices are what the filters offer. A refresh of the rows does without.
+func (s *Server) eventChoices(ctx context.Context, r *http.Request, project string, p *views.EventsProps) error {
+	if r.Header.Get(views.FragmentHeader) != "" {
+		return nil
+	}
+	types, err := recentTypes(ctx, s.pool, project)
+	if err != nil {
+		return err
+	}
+	subscribers, err := recentSubscribers(ctx, s.pool, project)
+	p.Types, p.Subscribers = sameOptions(types), sameOptions(subscribers)
+	return err
 }
 
 // listEvents reads one page of events and the fates of each. The outcome is not a column, so it narrows what was read.

@@ -41,7 +41,7 @@ func presentEndpointRow(v *visit, now time.Time, e webhooks.Endpoint, strip []we
 		Strip: presentStrip(strip), Backlog: l.backlog, EventTypes: e.EventTypes,
 		CanTest:       v.can(tenant.PermSendTest) && e.DisabledAt == nil,
 		CanReactivate: v.can(tenant.PermReactivate) && e.DisabledAt != nil,
-		CanRedeliver:  v.can(tenant.PermRedeliver) && e.DisabledAt == nil, Missed: l.missed,
+		CanRedeliver:  v.can(tenant.PermRedeliver) && e.DisabledAt == nil, Missed: l.redeliverable(),
 	}
 }
 
@@ -55,7 +55,7 @@ func presentEndpoint(l views.Layout, v *visit, d endpointDetail) views.EndpointP
 		Strip: presentStrip(s.Strip), CreatedAt: e.CreatedAt, LastSuccessAt: lastSuccess(e, s.Strip),
 		FailingSince: orZero(e.FailingSince), FailuresInARow: e.FailuresInARow, DisableRule: disableRule(d.policy.Disable),
 		DisabledAt: orZero(e.DisabledAt), DisabledReason: disabledReason(e), PausedUntil: orZero(e.PauseUntil),
-		Discarded: int(d.redeliver.Deliveries), Missed: s.Missed,
+		Discarded: d.load.discarded, Missed: d.load.missed,
 		Lane: views.Lane{InFlight: s.InFlight, MaxInFlight: e.MaxInFlight, Outstanding: s.Backlog, RatePerSecond: e.RatePerSecond,
 			OldestAt: s.OldestBacklog, Timeout: time.Duration(e.TimeoutSeconds) * time.Second},
 		Latency: views.Latency{P50: s.P50, P95: s.P95, Attempts: s.Answered},
