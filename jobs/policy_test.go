@@ -139,7 +139,7 @@ func TestPolicy_BaseWait(t *testing.T) {
 		{listed, 99, time.Minute},
 		{tripling, 1, 20 * time.Second},
 		{tripling, 7, 4*time.Hour + 3*time.Minute},
-		{tripling, 1000, longest},
+		{tripling, 1000, utmost},
 		{capped, 10, 512 * time.Second},
 		{capped, 11, 15 * time.Minute},
 		{capped, 100_000, 15 * time.Minute},
@@ -151,7 +151,7 @@ func TestPolicy_BaseWait(t *testing.T) {
 	}
 }
 
-const longest = math.MaxInt64 / time.Millisecond * time.Millisecond
+const utmost = math.MaxInt64 / time.Millisecond * time.Millisecond
 
 func TestPolicyCanonical_IsTheDocumentThatIsHashed(t *testing.T) {
 	t.Parallel()

@@ -54,7 +54,7 @@ type Task struct {
 	FinalizedAt   time.Time
 }
 
-// StateOf maps River's row to the state that people see. It is the one mapping: stateSQL says the same to Postgres, and a test
+// StateOf maps River's row to the state that people see. It is the one mapping: partsOf says the same to Postgres, and a test
 // compares the two over every combination. River writes waits of 5 s or less straight to `available`, so the mark of the last
 // outcome tells a task that waits from one that is due.
 func StateOf(riverState, outcome string, scheduledAt, now time.Time) TaskState {
@@ -79,13 +79,6 @@ func StateOf(riverState, outcome string, scheduledAt, now time.Time) TaskState {
 		return TaskState(riverState)
 	}
 }
-
-const stateSQL = `case
-	when state = 'available' and scheduled_at > now() and outcome = 'retry' then 'retryable'
-	when state = 'available' and scheduled_at > now() and outcome = 'snooze' then 'snoozed'
-	when state = 'scheduled' and outcome in ('retry', 'snooze') then 'snoozed'
-	when state in ('available', 'scheduled') then 'pending'
-	else state::text end`
 
 // riverPart is one of River's states that a task state is made of, with the condition that picks its rows.
 type riverPart struct{ state, where string }

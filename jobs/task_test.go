@@ -14,6 +14,14 @@ import (
 	"entrega/internal/tenant"
 )
 
+// stateSQL is the table of 1-product.md once more, in the words of Postgres.
+const stateSQL = `case
+	when state = 'available' and scheduled_at > now() and outcome = 'retry' then 'retryable'
+	when state = 'available' and scheduled_at > now() and outcome = 'snooze' then 'snoozed'
+	when state = 'scheduled' and outcome in ('retry', 'snooze') then 'snoozed'
+	when state in ('available', 'scheduled') then 'pending'
+	else state::text end`
+
 func TestStateOf_AgreesWithItsSQLForEveryCombination(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
