@@ -101,6 +101,14 @@ func (a *Attempt) SetDeadline(t time.Time) {
 	}
 }
 
+// CountHorizonFrom makes the policy's horizon run from a later instant than the task's creation: a limit of our own kept it back
+// until then, which must not be what ends it. An instant before the creation changes nothing.
+func (a *Attempt) CountHorizonFrom(t time.Time) {
+	if t.After(a.CreatedAt) {
+		a.CreatedAt = t
+	}
+}
+
 // CompleteTx writes the ledger row and completes the task in the caller's transaction, so that what the handler wrote and its
 // completion are one. After a commit the handler returns nil.
 func (a *Attempt) CompleteTx(ctx context.Context, tx pgx.Tx) error { return a.completeTx(ctx, tx) }
