@@ -134,3 +134,6 @@ create table captured_mails (
     captured_at     timestamptz not null default now()
 );
 create index captured_mails_project_idx on captured_mails (project_id, notification_id desc);
+
+-- When the newest confirmation mail of a user was accepted.
+alter table users add column confirmation_sent_at timestamptz;
