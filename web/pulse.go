@@ -3,11 +3,16 @@ package web
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"entrega/internal/store"
 )
+
+// pulseAttempts is how far back the newest attempt is looked for. It is a value of the statement, so that the planner leaves out
+// the ledger's older days.
+const pulseAttempts = 10 * time.Minute
 
 // pulses reads the pulse of projects: a text that differs whenever something has changed that a page may show. What it holds
 // is nobody's business.
@@ -22,7 +27,7 @@ func (p pulses) read(ctx context.Context, projects []string) (map[string]string,
 			coalesce((select id from audit_log where project_id = p.id order by id desc limit 1), 0),
 			coalesce((select seq from events where project_id = p.id order by created_at desc, seq desc limit 1), 0),
 			coalesce((select started_at::text || task_id from attempts
-				where project_id = p.id and started_at > now() - interval '10 minutes' order by started_at desc, id desc limit 1), ''),
+				where project_id = p.id and started_at > $2 order by started_at desc, id desc limit 1), ''),
 			coalesce((select count(*) || '/' || sum(id) from (
 				select id from river_job where project_id = p.id and state = 'running' order by id desc limit 1000) r), ''),
 			(select string_agg(coalesce((select id from river_job where project_id = p.id and state = s.state order by id desc limit 1), 0)::text, ',')
@@ -31,7 +36,7 @@ func (p pulses) read(ctx context.Context, projects []string) (map[string]string,
 				where project_id = p.id order by created_at desc limit 1), ''),
 			coalesce((select count(*) || '/' || sum(count) || max(id) from (
 				select id, count from alerts where project_id = p.id and rank > 0 limit 1000) a), ''))
-		from unnest($1::text[]) as p (id)`, projects)
+		from unnest($1::text[]) as p (id)`, projects, time.Now().Add(-pulseAttempts))
 	if err != nil {
 		return nil, fmt.Errorf("read what changed: %w", err)
 	}
