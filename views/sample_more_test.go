@@ -182,7 +182,7 @@ func moreSamplePages(x text) []sample {
 	account.Layout.User, account.Layout.Projects = layout("", "").User, layout("", "").Projects
 	projects := AdminProjectsProps{Layout: layout(SectionAdminProjects, "All projects"), Name: x("Acme"), Owner: x("ines@acme.example")}
 	for i := range 5 {
-		projects.Rows = append(projects.Rows, AdminProject{ID: "project_" + strconv.Itoa(i), Name: x("Acme Market " + strconv.Itoa(i)), Owners: x("ines@acme.example"), Members: 2 + i, Endpoints: 4 + i, Disabled: i % 2, CreatedAt: now.Add(-time.Duration(i) * 24 * time.Hour), LastEventAt: now.Add(-time.Duration(i) * time.Minute)})
+		projects.Rows = append(projects.Rows, AdminProject{ID: "project_" + strconv.Itoa(i), Name: x("Acme Market " + strconv.Itoa(i)), Owners: x("ines@acme.example"), Members: 2 + i, Endpoints: 4 + i, Disabled: i % 2, OpenAlerts: i % 3, CreatedAt: now.Add(-time.Duration(i) * 24 * time.Hour), LastEventAt: now.Add(-time.Duration(i) * time.Minute)})
 	}
 	disabled := AdminDisabledProps{Layout: layout(SectionAdminDisabled, "Disabled endpoints"), Rows: []AdminDisabledRow{
 		{Project: Project{"project_1", x("Acme Market")}, ID: "endpoint_03", Name: x("old.partner.example"), DisabledAt: now.Add(-72 * time.Hour), Reason: x("20 failures in a row"), Missed: 132, CanReactivate: true},

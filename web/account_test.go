@@ -12,7 +12,7 @@ func TestAccount_ListsSessionsAndEndsThem(t *testing.T) {
 	p := setup(t)
 	here, phone, laptop, other := p.as("owner"), p.as("owner"), p.as("owner"), p.as("viewer")
 	page := here.open("/account")
-	if !page.says("owner@example.com") || !page.says("127.0.0.1") || !page.says("this one") {
+	if !page.says("owner@example.com") || !page.says("127.0.0.1") || !page.says("(this one)") || page.form("/logout") == nil {
 		t.Error("the page lacks the address of the account or of a session, or does not mark this one")
 	}
 	var forms []string
@@ -100,7 +100,7 @@ func TestAccount_NamesBrowsersAsPeopleKnowThem(t *testing.T) {
 			http.Header{"Sec-Fetch-Site": {"same-origin"}, "User-Agent": {agent}})
 		row := ""
 		for _, r := range find(b.open("/account").doc, "tr") {
-			if strings.Contains(text(r), "this one") {
+			if strings.Contains(text(r), "(this one)") {
 				row = text(r)
 			}
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/labstack/echo/v4"
 
+	"entrega/internal/alerts"
 	"entrega/internal/store"
 	"entrega/internal/tenant"
 	"entrega/views"
@@ -74,6 +75,7 @@ func (s *Server) createFor(ctx context.Context, actor tenant.Actor, name, email 
 // projectFigures are what the admin's list tells of one project.
 type projectFigures struct {
 	endpoints, disabled int
+	openAlerts          int
 	lastEvent           time.Time
 }
 
@@ -82,6 +84,10 @@ func readProjectFigures(ctx context.Context, db store.DB, projects []tenant.Proj
 	ids := make([]string, len(projects))
 	for i, p := range projects {
 		ids[i] = p.ID
+	}
+	open, err := alerts.CountOpenOf(ctx, db, ids)
+	if err != nil {
+		return nil, err
 	}
 	rows, err := db.Query(ctx, `
 		select p.id, e.total, e.disabled, (select created_at from events where project_id = p.id order by created_at desc, seq desc limit 1)
@@ -98,7 +104,7 @@ func readProjectFigures(ctx context.Context, db store.DB, projects []tenant.Proj
 	var f projectFigures
 	var last *time.Time
 	_, err = pgx.ForEachRow(rows, []any{&id, &f.endpoints, &f.disabled, &last}, func() error {
-		f.lastEvent = orZero(last)
+		f.lastEvent, f.openAlerts = orZero(last), open[id]
 		figures[id] = f
 		return nil
 	})

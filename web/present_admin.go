@@ -16,7 +16,7 @@ func presentAllProjects(p *views.AdminProjectsProps, list store.List[tenant.Proj
 	for _, project := range list.Rows {
 		f := figures[project.ID]
 		p.Rows = append(p.Rows, views.AdminProject{ID: project.ID, Name: project.Name, Owners: strings.Join(project.Owners, ", "), Members: project.Members,
-			Endpoints: f.endpoints, Disabled: f.disabled, CreatedAt: project.CreatedAt, LastEventAt: f.lastEvent})
+			Endpoints: f.endpoints, Disabled: f.disabled, OpenAlerts: f.openAlerts, CreatedAt: project.CreatedAt, LastEventAt: f.lastEvent})
 	}
 	if list.Prev != "" {
 		p.Pager.NewerURL = views.AdminProjectsPageURL(p.Query, "", list.Prev)
