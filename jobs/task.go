@@ -136,7 +136,9 @@ func (r taskRow) task(now time.Time) Task {
 	switch t.State {
 	case StateRunning:
 		t.Cancelling = m.CancelAt != ""
-		t.Attempt++
+		if m.Last == nil || m.Last.Decision != VerdictSnoozed { // an attempt that was snoozed is made again under its number
+			t.Attempt++
+		}
 	case StatePending, StateRetryable, StateSnoozed:
 		t.NextAttemptAt = r.ScheduledAt
 	case StateCancelled:

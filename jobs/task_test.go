@@ -287,3 +287,18 @@ func TestPromote_TakesTheOldestPendingFirst(t *testing.T) {
 		t.Fatal(diff)
 	}
 }
+
+func TestTask_RunningShowsTheNumberOfItsAttempt(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	for decision, want := range map[Verdict]int{"": 1, VerdictSnoozed: 2, VerdictRetryScheduled: 3} {
+		id := b.insert(Insert{})
+		if decision != "" {
+			b.exec(`update river_job set metadata = metadata || jsonb_build_object('attempt', 2, 'last', jsonb_build_object('at', now(), 'decision', $2::text)) where id = $1`, id, string(decision))
+		}
+		b.exec(`update river_job set state = 'running' where id = $1`, id)
+		if task := b.task(id); task.Attempt != want {
+			t.Errorf("after %q it shows %d, want %d", decision, task.Attempt, want)
+		}
+	}
+}
