@@ -139,6 +139,10 @@ func TestAdminSystem_ShowsTheInstallationAndPausesQueues(t *testing.T) {
 func TestAdmin_OnlyAdminsSeeThoseSections(t *testing.T) {
 	t.Parallel()
 	p := setup(t)
+	refused := p.as("owner").get("/admin/system")
+	if refused.status != http.StatusForbidden || !refused.says("This is for admins of the installation.") {
+		t.Errorf("an owner: status %d, want 403 that says who may", refused.status)
+	}
 	for name, want := range map[string]bool{"admin": true, "owner": false} {
 		b := p.as(name)
 		if got := b.open("/p/" + p.ours.ID + "/team").says("Disabled endpoints"); got != want {

@@ -20,6 +20,8 @@ var (
 	errPanicked = errors.New("a handler panicked")
 	errCrossing = errors.New("the request came from another site")
 	errBadForm  = errors.New("the form cannot be read")
+	// errAdminsOnly is a page or an action that no role in a project allows.
+	errAdminsOnly = fmt.Errorf("%w: it is for admins of the installation", tenant.ErrForbidden)
 )
 
 // statusClientGone is what the log shows when the browser left before the answer.
@@ -50,6 +52,8 @@ func answerOf(err error) answer {
 		return answer{status: http.StatusConflict, title: "That is not possible now", sentence: conflict.Sentence, refusal: true}
 	case errors.As(err, &invalid):
 		return answer{status: http.StatusUnprocessableEntity, title: "Something needs mending", sentence: firstSentence(invalid), refusal: true}
+	case errors.Is(err, errAdminsOnly):
+		return answer{status: http.StatusForbidden, title: "Not allowed", sentence: "This is for admins of the installation."}
 	case errors.Is(err, tenant.ErrForbidden):
 		return answer{status: http.StatusForbidden, title: "Not allowed", sentence: "Your role does not allow this. Ask an owner of the project."}
 	case errors.As(err, &throttled):

@@ -252,6 +252,27 @@ func (v *visitor) ask(r web.Route, path string) (verdict, int) {
 	}
 }
 
+// TestMatrix_NoFormComesFromAnotherSite sends every form as another site would make the browser of somebody who may do all.
+func TestMatrix_NoFormComesFromAnotherSite(t *testing.T) {
+	t.Parallel()
+	p := setup(t)
+	ours := p.newThings(p.ours)
+	ours["sessions"] = p.newSession(p.users["admin"].ID)
+	b := p.as("admin")
+	for _, r := range p.server.Routes() {
+		if r.Method != http.MethodPost {
+			continue
+		}
+		path, _ := fill(r.Path, p.ours.ID, ours)
+		for _, header := range []http.Header{{"Sec-Fetch-Site": {"cross-site"}}, {"Origin": {"https://evil.example"}}} {
+			answer := b.do(r.Method, path, url.Values{}, header)
+			if answer.status != http.StatusForbidden || !answer.says("This form was sent from another site.") {
+				t.Errorf("%s with %v: status %d (%s), want 403", r.Path, header, answer.status, answer.heading())
+			}
+		}
+	}
+}
+
 // newSession makes a session of a user, and returns its id.
 func (p *panel) newSession(user string) string {
 	p.t.Helper()

@@ -93,15 +93,23 @@ func (s *Server) admit(c echo.Context, v *visit, r route) error {
 			return err
 		}
 		v.actor = actor
-		if err := actor.Require(r.needs); err != nil {
+		if err := require(actor, r.needs); err != nil {
 			return err
 		}
 		return s.markSeen(c, v, r)
 	case installation:
-		return v.actor.Require(tenant.PermAdmin)
+		return require(v.actor, tenant.PermAdmin)
 	default:
 		return nil
 	}
+}
+
+// require is Require, with an error of its own where no owner of a project could help.
+func require(a tenant.Actor, p tenant.Permission) error {
+	if p == tenant.PermAdmin && !a.Can(p) {
+		return errAdminsOnly
+	}
+	return a.Require(p)
 }
 
 // markSeen takes the pulse for a page that will watch it. It comes before the page reads anything, so that nothing falls between.
