@@ -7,7 +7,7 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo 0.1.
 BUILD = CGO_ENABLED=0 $(GO) build -buildvcs=false -trimpath
 RUN = $(GO) run -buildvcs=false
 
-.PHONY: help run build test verify generate setup setup-test clean
+.PHONY: help run build test verify generate setup setup-test bench clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -38,6 +38,9 @@ setup: ## Install the PostgreSQL server when there is none
 
 setup-test: ## Install what the tests need: PostgreSQL, a C compiler, Chromium, axe-core
 	@$(RUN) ./internal/setup -test -pg-bin '$(ENTREGA_PG_BIN)'
+
+bench: setup build ## Measure Entrega against what the machine allows, and write docs/performance.md
+	$(RUN) ./cmd/bench -entrega bin/entrega -out docs/performance.md
 
 clean: ## Remove what was built, but no data
 	rm -rf bin

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"entrega/internal/localpg"
+	"entrega/internal/store"
+)
+
+// bench is one benchmark: a private Postgres, a receiver, and the figures so far.
+type bench struct {
+	settings
+	temporary bool
+	server    *localpg.Server
+	receiver  *receiver
+	figures   *figures
+	databases int
+}
+
+func newBench(ctx context.Context, s settings) (b *bench, err error) {
+	b = &bench{settings: s, figures: newFigures()}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, b.close())
+		}
+	}()
+	if b.binary, err = filepath.Abs(s.binary); err != nil {
+		return b, err
+	}
+	if b.data == "" {
+		if b.data, err = os.MkdirTemp("", "entrega-bench-"); err != nil {
+			return b, err
+		}
+		b.temporary = true
+		if err := os.Chmod(b.data, 0o755); err != nil { // Postgres runs as another user when this runs as root.
+			return b, err
+		}
+	}
+	if b.server, err = localpg.Start(ctx, localpg.Options{Dir: b.data}); err != nil {
+		return b, err
+	}
+	b.receiver, err = startReceiver(ctx)
+	return b, err
+}
+
+func (b *bench) close() error {
+	if b.receiver != nil {
+		b.receiver.stop()
+	}
+	var err error
+	if b.server != nil {
+		err = b.server.Stop(context.Background())
+	}
+	if b.temporary {
+		err = errors.Join(err, os.RemoveAll(b.data))
+	}
+	return err
+}
+
+// database makes an empty database and opens it.
+func (b *bench) database(ctx context.Context, conns int32) (dsn string, pool *pgxpool.Pool, err error) {
+	b.databases++
+	name := fmt.Sprintf("bench_%d_%d", os.Getpid(), b.databases)
+	conn, err := pgx.Connect(ctx, b.server.DSN("postgres"))
+	if err != nil {
+		return "", nil, fmt.Errorf("connect to make a database: %w", err)
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	if _, err := conn.Exec(ctx, "create database "+name); err != nil {
+		return "", nil, fmt.Errorf("make a database: %w", err)
+	}
+	dsn = b.server.DSN(name)
+	pool, err = store.Open(ctx, dsn, store.Options{MaxConns: conns, ApplicationName: "bench"})
+	return dsn, pool, err
+}
+
+// measure runs everything as often as asked, and writes the table after each run.
+func (b *bench) measure(ctx context.Context) error {
+	for n := range b.runs {
+		fmt.Printf("run %d of %d\n", n+1, b.runs)
+		if err := b.limits(ctx); err != nil {
+			return fmt.Errorf("measure the limits: %w", err)
+		}
+		if err := b.entrega(ctx); err != nil {
+			return err
+		}
+		fmt.Println(b.figures.table())
+	}
+	if b.out == "" {
+		return nil
+	}
+	return b.figures.write(b.out)
+}
