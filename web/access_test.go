@@ -1,10 +1,14 @@
 package web_test
 
 import (
+	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
+
+	"entrega/web"
 )
 
 func TestRoutes_AnswerHeadAndRefuseOtherMethods(t *testing.T) {
@@ -70,6 +74,56 @@ func TestForms_TooLargeOrMalformedAreRefused(t *testing.T) {
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusBadRequest {
 		t.Errorf("a malformed form: status %d, want 400", resp.StatusCode)
+	}
+}
+
+func TestPages_WhatIsNoTextIsRefusedBeforeTheDatabaseSeesIt(t *testing.T) {
+	t.Parallel()
+	p := setup(t)
+	b, admin := p.as("owner"), p.as("admin")
+	ours := "/p/" + p.ours.ID
+	for _, bad := range []string{"%00", "%ff"} {
+		for path, want := range map[string]int{
+			"/p/" + bad:                  http.StatusNotFound,
+			ours + "/events/" + bad:      http.StatusNotFound,
+			ours + "/endpoints/" + bad:   http.StatusNotFound,
+			ours + "/tasks?q=" + bad:     http.StatusBadRequest,
+			ours + "/tasks.csv?q=" + bad: http.StatusBadRequest,
+			ours + "/audit?actor=" + bad: http.StatusBadRequest,
+		} {
+			if got := b.get(path).status; got != want {
+				t.Errorf("%s: status %d, want %d", path, got, want)
+			}
+		}
+		if got := admin.get("/admin/projects?q=" + bad).status; got != http.StatusBadRequest {
+			t.Errorf("/admin/projects?q=%s: status %d, want 400", bad, got)
+		}
+	}
+	for _, bad := range []string{"\x00", "\xff"} {
+		for path, form := range map[string]url.Values{"/projects/access": {"project": {bad}}, "/login": {"email": {bad}}} {
+			if got := b.post(path, form).status; got != http.StatusUnprocessableEntity {
+				t.Errorf("%s with %v: status %d, want 422", path, form, got)
+			}
+		}
+	}
+}
+
+func TestAnswers_OfTheRouterAreGivenOnce(t *testing.T) {
+	t.Parallel()
+	p := setup(t)
+	var logged strings.Builder
+	p.serve("http", func(o *web.Options) {
+		o.Logger = slog.New(slog.NewTextHandler(&logged, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	})
+	for path, want := range map[string]int{"/nothing": http.StatusNotFound, "/livez": http.StatusMethodNotAllowed} {
+		answer := httptest.NewRecorder()
+		p.server.Handler().ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodPost, path, nil))
+		if answer.Code != want {
+			t.Errorf("POST %s: status %d, want %d", path, answer.Code, want)
+		}
+	}
+	if logged.Len() > 0 {
+		t.Errorf("the log complains: %s", logged.String())
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"regexp"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
@@ -40,8 +41,10 @@ func (s *Server) use() {
 		securityHeaders,
 		s.refuseCrossing,
 		readForm,
+		refuseNoText,
 		middleware.GzipWithConfig(middleware.GzipConfig{MinLength: gzipFrom, Skipper: uncompressed}),
 		otelecho.Middleware("entrega", otelecho.WithSkipper(untraced)),
+		answering, // What the router refuses: the tracing would answer it, and the log after that a second time.
 	)
 }
 
@@ -148,6 +151,26 @@ func readForm(next echo.HandlerFunc) echo.HandlerFunc {
 		r.Body = http.MaxBytesReader(c.Response(), r.Body, formBytes)
 		if err := r.ParseForm(); err != nil {
 			return fmt.Errorf("%w: %w", errBadForm, err)
+		}
+		return next(c)
+	}
+}
+
+// refuseNoText refuses what no text column can be compared with, in the address and in the form; checkAddress says the same of
+// the API. It comes after readForm.
+func refuseNoText(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		r := c.Request()
+		if isAPI(r) {
+			return next(c)
+		}
+		if err := checkAddress(r.URL); err != nil {
+			return err
+		}
+		for name, values := range r.PostForm {
+			if slices.ContainsFunc(values, func(v string) bool { return !isText(v) }) {
+				return store.Invalid(strings.ToValidUTF8(name, "\uFFFD"), "Give UTF-8 text without NUL characters.")
+			}
 		}
 		return next(c)
 	}
