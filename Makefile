@@ -24,6 +24,7 @@ test: setup-test ## Install what the tests need, verify, and run every test with
 
 verify: ## Check generated code, format, vet, staticcheck, import rules and the one retry owner
 	$(GO) tool templ generate -check -path views -log-level error
+	$(GO) tool templ generate -check -path mailer -log-level error
 	@unformatted=$$(git ls-files -co --exclude-standard '*.go' | xargs gofmt -l); \
 		test -z "$$unformatted" || { echo "run gofmt on:"; echo "$$unformatted"; exit 1; }
 	$(GO) vet ./...
@@ -32,6 +33,7 @@ verify: ## Check generated code, format, vet, staticcheck, import rules and the 
 
 generate: ## Regenerate the Go code of the templ pages
 	$(GO) tool templ generate -path views
+	$(GO) tool templ generate -path mailer
 
 setup: ## Install the PostgreSQL server when there is none
 	@$(RUN) ./internal/setup -pg-bin '$(ENTREGA_PG_BIN)'
