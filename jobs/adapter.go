@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"runtime/debug"
@@ -125,19 +126,43 @@ func (r *run) handle(ctx context.Context, args []byte) error {
 func (r *run) settle(ctx context.Context, err error) error {
 	w := r.adapter.worker
 	d, rec := r.decide(ctx, err)
-	if d.Verdict != VerdictSnoozed || r.attempt.Evidence.Sent {
-		write, cancel := context.WithTimeout(context.WithoutCancel(ctx), ledgerWriteTimeout)
-		defer cancel()
-		if appendErr := w.ledger.append(write, rec, &r.attempt.Evidence); appendErr != nil {
-			return fmt.Errorf("the attempt was made but its evidence could not be written: %w", appendErr)
+	if d.Verdict == VerdictAccepted {
+		if completeErr := r.complete(ctx, d, rec); completeErr != nil {
+			return completeErr
 		}
-	}
-	if markErr := r.mark(ctx, d); markErr != nil {
-		return markErr
+	} else if recordErr := r.recordAndMark(ctx, d, rec); recordErr != nil {
+		return recordErr
 	}
 	w.log.InfoContext(ctx, "attempt", "project_id", r.meta.ProjectID, "job_id", r.row.ID, "kind", r.row.Kind,
 		"attempt", r.attempt.Number, "decision", string(d.Verdict), "reason", d.Reason)
 	return r.answer(d, err)
+}
+
+// complete records a success and completes the task with it, in a commit shared with others: no crash comes between the two, and
+// the task's place is free the moment its evidence is safe.
+func (r *run) complete(ctx context.Context, d Decision, rec Record) error {
+	marks, err := json.Marshal(r.marks(d))
+	if err != nil {
+		return fmt.Errorf("encode the task's marks: %w", err)
+	}
+	write, cancel := context.WithTimeout(context.WithoutCancel(ctx), ledgerWriteTimeout)
+	defer cancel()
+	if err := r.adapter.worker.ledger.complete(write, rec, &r.attempt.Evidence, marks); err != nil {
+		return fmt.Errorf("the attempt was made but its evidence could not be written: %w", err)
+	}
+	return nil
+}
+
+// recordAndMark records whatever else came of an attempt, unless nothing was sent and nothing spent, and leaves its marks for River.
+func (r *run) recordAndMark(ctx context.Context, d Decision, rec Record) error {
+	if d.Verdict != VerdictSnoozed || r.attempt.Evidence.Sent {
+		write, cancel := context.WithTimeout(context.WithoutCancel(ctx), ledgerWriteTimeout)
+		defer cancel()
+		if err := r.adapter.worker.ledger.append(write, rec, &r.attempt.Evidence); err != nil {
+			return fmt.Errorf("the attempt was made but its evidence could not be written: %w", err)
+		}
+	}
+	return r.mark(ctx, d)
 }
 
 // decide asks the policy and turns the attempt into a sealed record.

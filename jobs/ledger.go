@@ -48,14 +48,16 @@ type Ledger struct {
 type entry struct {
 	record   Record
 	evidence *Evidence
-	written  chan error
+	// completes holds the task's marks when the record ends it with success: the task is then completed by the same commit.
+	completes []byte
+	written   chan error
 }
 
 // NewLedger starts the writers. Close ends them.
 func NewLedger(o LedgerOptions) *Ledger {
 	l := &Ledger{pool: o.Pool, log: o.Logger, in: make(chan *entry, 2*ledgerGroupRows), quit: make(chan struct{})}
 	for range ledgerWriters {
-		l.done.Go(l.write)
+		l.done.Go(l.work)
 	}
 	return l
 }
@@ -68,7 +70,16 @@ func (l *Ledger) Close() {
 
 // append writes a sealed record and returns when its commit is durable. The context ends the waiting, not the write.
 func (l *Ledger) append(ctx context.Context, r Record, e *Evidence) error {
-	item := &entry{record: r, evidence: e, written: make(chan error, 1)}
+	return l.write(ctx, &entry{record: r, evidence: e})
+}
+
+// complete is append for a record that ends its task with success.
+func (l *Ledger) complete(ctx context.Context, r Record, e *Evidence, marks []byte) error {
+	return l.write(ctx, &entry{record: r, evidence: e, completes: marks})
+}
+
+func (l *Ledger) write(ctx context.Context, item *entry) error {
+	item.written = make(chan error, 1)
 	select {
 	case l.in <- item:
 	case <-l.quit:
@@ -84,7 +95,7 @@ func (l *Ledger) append(ctx context.Context, r Record, e *Evidence) error {
 	}
 }
 
-func (l *Ledger) write() {
+func (l *Ledger) work() {
 	company := false
 	for {
 		var first *entry
@@ -166,11 +177,33 @@ func appendTx(ctx context.Context, tx pgx.Tx, group ...*entry) error {
 	if _, err := tx.CopyFrom(ctx, pgx.Identifier{"attempts"}, recordColumns, pgx.CopyFromRows(rows)); err != nil {
 		return fmt.Errorf("append to the ledger: %w", err)
 	}
-	if len(excerpts) == 0 {
+	if len(excerpts) > 0 {
+		if _, err := tx.CopyFrom(ctx, pgx.Identifier{"attempt_excerpts"}, excerptColumns, pgx.CopyFromRows(excerpts)); err != nil {
+			return fmt.Errorf("store excerpts: %w", err)
+		}
+	}
+	return completeTx(ctx, tx, group)
+}
+
+// completeTx completes the tasks whose records say so, as river.JobCompleteTx does for one: what River is told afterwards finds
+// nothing left to do. A task that is not running any more is left alone.
+func completeTx(ctx context.Context, tx pgx.Tx, group []*entry) error {
+	var ids []int64
+	var marks []string
+	for _, e := range group {
+		if e.completes != nil {
+			ids, marks = append(ids, e.record.TaskID), append(marks, string(e.completes))
+		}
+	}
+	if len(ids) == 0 {
 		return nil
 	}
-	if _, err := tx.CopyFrom(ctx, pgx.Identifier{"attempt_excerpts"}, excerptColumns, pgx.CopyFromRows(excerpts)); err != nil {
-		return fmt.Errorf("store excerpts: %w", err)
+	_, err := tx.Exec(ctx, `
+		update river_job j set state = 'completed', finalized_at = now(), metadata = j.metadata || c.marks::jsonb
+		from unnest($1::bigint[], $2::text[]) as c (id, marks)
+		where j.id = c.id and j.state = 'running'`, ids, marks)
+	if err != nil {
+		return fmt.Errorf("complete %d tasks: %w", len(ids), err)
 	}
 	return nil
 }
