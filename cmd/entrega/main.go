@@ -46,7 +46,7 @@ func run(ctx context.Context, env environment) error {
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(serveCommand(env), demoCommand(env), migrateCommand(env), userCommand(env), projectCommand(env),
-		policiesCommand(env), evidenceCommand(env), doctorCommand(env), versionCommand(env))
+		policiesCommand(env), evidenceCommand(env), doctorCommand(env), versionCommand(env), seedCommand(env))
 	root.SetArgs(env.args)
 	root.SetIn(env.in)
 	root.SetOut(env.out)
