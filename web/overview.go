@@ -113,7 +113,7 @@ func readNextDue(ctx context.Context, db store.DB, project string) (time.Time, e
 
 func readBeginnings(ctx context.Context, db store.DB, project string, o *overview) error {
 	err := db.QueryRow(ctx, `
-		select exists (select from events where project_id = $1),
+		select (select seq from events where project_id = $1 order by created_at desc, seq desc limit 1) is not null,
 			exists (select from endpoints where project_id = $1 and deleted_at is null),
 			exists (select from api_keys where project_id = $1 and revoked_at is null)`, project).
 		Scan(&o.hasEvent, &o.hasEndpoint, &o.hasKey)
