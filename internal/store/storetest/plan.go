@@ -173,13 +173,18 @@ func (p *Planner) explain(t testing.TB, s Statement, mode string) Node {
 	execute := "execute " + name
 	if len(prepared.ParamOIDs) > 0 {
 		places := make([]string, len(prepared.ParamOIDs))
-		args = slices.Clone(args)
+		texts := make([]any, len(args))
 		for i, oid := range prepared.ParamOIDs {
 			places[i] = fmt.Sprintf("$%d", i+1)
-			if raw, ok := args[i].([]byte); ok && (oid == pgtype.JSONOID || oid == pgtype.JSONBOID) {
-				args[i] = string(raw) // The simple protocol would write bytes.
+			text, err := p.conn.TypeMap().Encode(oid, pgtype.TextFormatCode, args[i], nil)
+			if err != nil {
+				t.Fatalf("encode argument %d of %s: %v", i+1, sql, err)
+			}
+			if text != nil {
+				texts[i] = string(text)
 			}
 		}
+		args = texts
 		execute += " (" + strings.Join(places, ", ") + ")"
 	}
 	var raw string
