@@ -34,6 +34,9 @@ var buildBinary = sync.OnceValues(func() (string, error) {
 
 func TestMain(m *testing.M) {
 	code := m.Run()
+	if err := stopChromium(); err != nil {
+		fmt.Fprintln(os.Stderr, "stop the browser:", err)
+	}
 	if file, err := buildBinary(); err == nil {
 		os.RemoveAll(filepath.Dir(file))
 	}
@@ -42,16 +45,18 @@ func TestMain(m *testing.M) {
 
 // installation is one data folder with the product running on it as a process of its own, as users have it.
 type installation struct {
-	t      *testing.T
+	t      testing.TB
 	binary string
 	data   string
 	env    []string
 	serve  *exec.Cmd
 	stderr *bytes.Buffer
 	url    string
+	// patience is how long a command may take, a minute at least.
+	patience time.Duration
 }
 
-func install(t *testing.T, env ...string) *installation {
+func install(t testing.TB, env ...string) *installation {
 	t.Helper()
 	binary, err := buildBinary()
 	if err != nil {
@@ -63,7 +68,7 @@ func install(t *testing.T, env ...string) *installation {
 }
 
 // dataDir is a folder that the server's own user can reach when the tests run as root, unlike t.TempDir.
-func dataDir(t *testing.T) string {
+func dataDir(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "entrega-")
 	if err != nil {
@@ -153,7 +158,7 @@ func (in *installation) command(args ...string) string {
 }
 
 func (in *installation) tryCommand(stdin string, args ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(in.t.Context(), 60*time.Second)
+	ctx, cancel := context.WithTimeout(in.t.Context(), max(in.patience, time.Minute))
 	defer cancel()
 	cmd := exec.CommandContext(ctx, in.binary, args...)
 	cmd.Env = in.env
