@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"testing"
 
 	"entrega/internal/store"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgproto3"
 )
 
 func TestInvalidError_KeepsTheOrderOfItsFields(t *testing.T) {
@@ -80,6 +82,7 @@ func TestIsUnavailable_OnlyWhenTheDatabaseCouldNotBeAsked(t *testing.T) {
 	_, refused := pgx.Connect(t.Context(), "postgres://127.0.0.1:1/none?sslmode=disable")
 	_, terminated := pool.Exec(t.Context(), "select pg_terminate_backend(pg_backend_pid())")
 	_, mistaken := pool.Exec(t.Context(), "select nonsense")
+	reset := resetUnderQuery(t)
 
 	for _, test := range []struct {
 		name string
@@ -88,6 +91,7 @@ func TestIsUnavailable_OnlyWhenTheDatabaseCouldNotBeAsked(t *testing.T) {
 	}{
 		{"connection refused", refused, true},
 		{"session terminated by an administrator", terminated, true},
+		{"connection reset under a query", reset, true},
 		{"the caller gave up", cancelled, false},
 		{"a mistake in the statement", mistaken, false},
 	} {
@@ -98,4 +102,35 @@ func TestIsUnavailable_OnlyWhenTheDatabaseCouldNotBeAsked(t *testing.T) {
 			t.Errorf("%s: IsUnavailable(%v) = %v, want %v", test.name, test.err, got, test.want)
 		}
 	}
+}
+
+// resetUnderQuery is the error of a statement whose connection breaks while it waits for the answer, as when the server crashes.
+func resetUnderQuery(t *testing.T) error {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	go func() {
+		conn, err := listener.Accept()
+		if err != nil {
+			return
+		}
+		server := pgproto3.NewBackend(conn, conn)
+		_, started := server.ReceiveStartupMessage()
+		server.Send(&pgproto3.AuthenticationOk{})
+		server.Send(&pgproto3.ReadyForQuery{TxStatus: 'I'})
+		flushed := server.Flush()
+		_, asked := server.Receive()
+		if err := errors.Join(started, flushed, asked, conn.(*net.TCPConn).SetLinger(0), conn.Close()); err != nil {
+			t.Error(err)
+		}
+	}()
+	conn, err := pgx.Connect(t.Context(), "postgres://"+listener.Addr().String()+"/none?sslmode=disable")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = conn.Exec(t.Context(), "select 1", pgx.QueryExecModeSimpleProtocol)
+	return err
 }
