@@ -58,8 +58,9 @@ func Exclusive(ctx context.Context, path string) (*File, error) {
 // TryExclusive opens path and takes it when nobody holds it. When somebody does, held is false and f is nil.
 func TryExclusive(path string) (f *File, held bool, err error) {
 	f, err = Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, false, nil // The folder was removed between the two steps of Open.
+	var step *fs.PathError
+	if errors.Is(err, fs.ErrNotExist) && errors.As(err, &step) && step.Op == "open" {
+		return nil, false, nil // The folder was removed between the two steps of Open. One that cannot be made is an error.
 	}
 	if err != nil {
 		return nil, false, err

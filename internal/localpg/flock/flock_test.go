@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"entrega/internal/localpg/flock"
 )
@@ -52,6 +53,16 @@ func TestTryShared_ManyHoldersAndNoExclusiveOne(t *testing.T) {
 	}
 	if _, held := tryExclusive(t, path); held {
 		t.Error("exclusive beside shared holders")
+	}
+}
+
+func TestExclusive_AFolderThatCannotBeMadeIsNotWaitedFor(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	// Not even root can; Linux says that it does not exist.
+	if _, err := flock.Exclusive(ctx, "/proc/self/task/made/lock"); err == nil || errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("error = %v, want why the folder cannot be made", err)
 	}
 }
 
