@@ -102,8 +102,9 @@ func LoadConfig(getenv func(string) string) (Config, error) {
 	}
 	if v := getenv("ENTREGA_PUBLIC_URL"); v != "" {
 		u, err := url.Parse(v)
-		if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || strings.Trim(u.Path, "/") != "" {
-			refuse("ENTREGA_PUBLIC_URL", "is %q; use an address such as https://entrega.example.com, without a path", v)
+		if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || strings.Trim(u.Path, "/") != "" ||
+			u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+			refuse("ENTREGA_PUBLIC_URL", "is %q; use an address such as https://entrega.example.com, and nothing more", v)
 		} else {
 			c.PublicURL = &url.URL{Scheme: u.Scheme, Host: u.Host}
 		}
@@ -230,10 +231,18 @@ func browsable(listen string) string {
 	return net.JoinHostPort(host, port)
 }
 
+// redactURL hides the passwords, wherever libpq takes them: before the host or among the parameters.
 func redactURL(s string) string {
 	u, err := url.Parse(s)
 	if err != nil {
 		return "set, but not readable"
+	}
+	params := u.Query()
+	for _, name := range []string{"password", "sslpassword"} {
+		if params.Has(name) {
+			params.Set(name, "xxxxx")
+			u.RawQuery = params.Encode()
+		}
 	}
 	return u.Redacted()
 }

@@ -36,6 +36,7 @@ func TestLoadConfig_RefusesEachWrongValueByName(t *testing.T) {
 		"ENTREGA_LISTEN=8080", "ENTREGA_LISTEN=127.0.0.1:http8", "ENTREGA_LISTEN=127.0.0.1:70000", "ENTREGA_ADMIN_LISTEN=x",
 		"DATABASE_URL=mysql://x", "ENTREGA_SECRET_KEY=short", "ENTREGA_SECRET_KEY_OLD=short", "ENTREGA_EGRESS_ALLOW=10.0.0.0/99",
 		"ENTREGA_ALLOW_HTTP=perhaps", "ENTREGA_PUBLIC_URL=entrega.example.com", "ENTREGA_PUBLIC_URL=https://entrega.example.com/below",
+		"ENTREGA_PUBLIC_URL=https://u:p@entrega.example.com", "ENTREGA_PUBLIC_URL=https://entrega.example.com?x=y",
 		"ENTREGA_TRUSTED_PROXIES=nobody", "ENTREGA_SIGN_UP=maybe", "ENTREGA_OIDC_ISSUER=https://id.example.com",
 	} {
 		name, _, _ := strings.Cut(pair, "=")
@@ -53,13 +54,13 @@ func TestLoadConfig_RefusesEachWrongValueByName(t *testing.T) {
 func TestConfig_LinesTellNoSecret(t *testing.T) {
 	t.Parallel()
 	key := base64.StdEncoding.EncodeToString(make([]byte, 32))
-	c, err := LoadConfig(env("DATABASE_URL=postgres://u:topsecret@db.example/x", "ENTREGA_SECRET_KEY="+key,
+	c, err := LoadConfig(env("DATABASE_URL=postgres://u:topsecret@db.example/x?password=alsosecret&sslpassword=thirdsecret", "ENTREGA_SECRET_KEY="+key,
 		"ENTREGA_OIDC_ISSUER=https://id.example.com", "ENTREGA_OIDC_CLIENT_ID=me", "ENTREGA_OIDC_CLIENT_SECRET=hushhush"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	all := strings.Join(c.Lines(), "\n")
-	for _, secret := range []string{"topsecret", key, "hushhush"} {
+	for _, secret := range []string{"topsecret", "alsosecret", "thirdsecret", key, "hushhush"} {
 		if strings.Contains(all, secret) {
 			t.Errorf("the settings as printed hold %q:\n%s", secret, all)
 		}
