@@ -52,8 +52,9 @@ const accessRequestFrom = `
 	join users u on u.id = r.user_id`
 
 // RequestAccess asks the owners of a project to let the acting user in. A user who knows a project's id was given it, so
-// names are not searched. One who waits already is a *store.ConflictError with code "already_requested".
-func RequestAccess(ctx context.Context, pool *pgxpool.Pool, actor Actor, projectID, message string) (AccessRequest, error) {
+// names are not searched. One who waits already is a *store.ConflictError with code "already_requested". What else belongs to the
+// request, such as the mail to the owners, is done in its transaction.
+func RequestAccess(ctx context.Context, pool *pgxpool.Pool, actor Actor, projectID, message string, also ...AlsoTx[AccessRequest]) (AccessRequest, error) {
 	if actor.Kind != ActorUser {
 		return AccessRequest{}, fmt.Errorf("%w: only a person can ask to join a project", ErrForbidden)
 	}
@@ -90,7 +91,10 @@ func RequestAccess(ctx context.Context, pool *pgxpool.Pool, actor Actor, project
 		if request, err = lockRequestTx(ctx, tx, projectID, id); err != nil {
 			return err
 		}
-		return Audit(ctx, tx, actor.In(projectID), "access.request", "access_request", id, nil)
+		if err := Audit(ctx, tx, actor.In(projectID), "access.request", "access_request", id, nil); err != nil {
+			return err
+		}
+		return allTx(tx, request, also)
 	})
 	return request, err
 }
@@ -137,20 +141,20 @@ func ListAccessRequestsOf(ctx context.Context, db store.DB, userID string) ([]Ac
 }
 
 // ApproveAccess makes the asking user a member. A request that was decided already is a *store.ConflictError with code
-// "already_decided".
-func ApproveAccess(ctx context.Context, pool *pgxpool.Pool, actor Actor, projectID, requestID string, role Role) (AccessRequest, error) {
+// "already_decided". What else belongs to the approval, such as the mail that tells of it, is done in its transaction.
+func ApproveAccess(ctx context.Context, pool *pgxpool.Pool, actor Actor, projectID, requestID string, role Role, also ...AlsoTx[AccessRequest]) (AccessRequest, error) {
 	if err := checkRole(role); err != nil {
 		return AccessRequest{}, err
 	}
-	return decideAccess(ctx, pool, actor, projectID, requestID, AccessApproved, role)
+	return decideAccess(ctx, pool, actor, projectID, requestID, AccessApproved, role, also)
 }
 
 // DeclineAccess refuses a request. The user may ask again.
 func DeclineAccess(ctx context.Context, pool *pgxpool.Pool, actor Actor, projectID, requestID string) (AccessRequest, error) {
-	return decideAccess(ctx, pool, actor, projectID, requestID, AccessDeclined, "")
+	return decideAccess(ctx, pool, actor, projectID, requestID, AccessDeclined, "", nil)
 }
 
-func decideAccess(ctx context.Context, pool *pgxpool.Pool, actor Actor, projectID, requestID string, state AccessState, role Role) (AccessRequest, error) {
+func decideAccess(ctx context.Context, pool *pgxpool.Pool, actor Actor, projectID, requestID string, state AccessState, role Role, also []AlsoTx[AccessRequest]) (AccessRequest, error) {
 	if err := actor.RequireIn(projectID, PermManageTeam); err != nil {
 		return AccessRequest{}, err
 	}
@@ -178,8 +182,11 @@ func decideAccess(ctx context.Context, pool *pgxpool.Pool, actor Actor, projectI
 			return err
 		}
 		action := map[AccessState]string{AccessApproved: "access.approve", AccessDeclined: "access.decline"}[state]
-		return Audit(ctx, tx, actor.In(projectID), action, "access_request", requestID,
-			map[string]any{"email": request.Email, "userId": request.UserID, "role": role})
+		if err := Audit(ctx, tx, actor.In(projectID), action, "access_request", requestID,
+			map[string]any{"email": request.Email, "userId": request.UserID, "role": role}); err != nil {
+			return err
+		}
+		return allTx(tx, request, also)
 	})
 	return request, err
 }

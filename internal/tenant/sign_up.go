@@ -15,8 +15,9 @@ import (
 // account here. address is the client's IP address; too many sign-ups from it are a *ThrottledError.
 //
 // A password is chosen only behind the confirmation, so nobody can prepare an account for an address that is not theirs
-// and wait for its owner to confirm it.
-func (a *Accounts) SignUp(ctx context.Context, email, address string) (User, error) {
+// and wait for its owner to confirm it. What else belongs to the sign-up, such as the mail with the link, is done in its
+// transaction, also for an address that signed up before.
+func (a *Accounts) SignUp(ctx context.Context, email, address string, also ...AlsoTx[User]) (User, error) {
 	email, problem := NormalizeEmail(email)
 	if problem != "" {
 		return User{}, store.Invalid("email", problem)
@@ -32,10 +33,15 @@ func (a *Accounts) SignUp(ctx context.Context, email, address string) (User, err
 		if err != nil {
 			return fmt.Errorf("sign up: %w", err)
 		}
-		if user, err = UserByEmail(ctx, tx, email); err != nil || user.ID != id {
+		if user, err = UserByEmail(ctx, tx, email); err != nil {
 			return err
 		}
-		return Audit(ctx, tx, ActorOf(user), "user.sign_up", "user", user.ID, map[string]any{"email": email})
+		if user.ID == id {
+			if err := Audit(ctx, tx, ActorOf(user), "user.sign_up", "user", user.ID, map[string]any{"email": email}); err != nil {
+				return err
+			}
+		}
+		return allTx(tx, user, also)
 	})
 	return user, err
 }
