@@ -58,5 +58,7 @@ const (
 	ReasonNotificationGone = "notification_gone"
 	// ReasonConfirmed is an address that was confirmed before the mail's turn.
 	ReasonConfirmed = "already_confirmed"
-	reasonNotReady  = "not_ready"
+	// ReasonTestFailed is a test mail that failed. A test is tried once.
+	ReasonTestFailed = "test_failed"
+	reasonNotReady   = "not_ready"
 )

@@ -114,7 +114,7 @@ func (r Result) outcome(pause time.Duration) error {
 func (r Result) note(ev *jobs.Evidence, recipient string) {
 	ev.StartedAt, ev.FinishedAt, ev.Timings, ev.Peer = r.StartedAt, r.FinishedAt, r.Timings, r.Peer
 	ev.ResponseClass, ev.Status = r.ResponseClass, r.Status
-	ev.ErrorType, ev.Phase, ev.Error = r.ErrorType, r.Phase, scrub(r.Sentence, recipient)
+	ev.ErrorType, ev.Phase, ev.Error = r.ErrorType, r.Phase, r.Sentence
 	ev.RetryAfter, ev.Note = r.RetryAfter, r.Note
 	if r.PossibleDuplicate {
 		ev.Note = joinSentences(ev.Note, "The far side may have the message: another copy, with the same bytes, may be a duplicate.")

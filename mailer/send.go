@@ -54,6 +54,7 @@ func (s *Sender) attempt(ctx context.Context, job *jobs.Job[SendArgs], n *Notifi
 	defer cancel()
 	job.Evidence.Sent = true
 	r := t.way.Send(limited, m)
+	r.Sentence = scrub(r.Sentence, m.Recipient)
 	r.note(&job.Evidence, m.Recipient)
 	if r.Verdict == Stopped {
 		job.Evidence.Sent = r.PossibleDuplicate
@@ -70,7 +71,11 @@ func (s *Sender) attempt(ctx context.Context, job *jobs.Job[SendArgs], n *Notifi
 	if err := s.noteFailure(after, n, r); err != nil {
 		s.log.ErrorContext(ctx, "what a mail met could not be written", "project_id", n.ProjectID, "job_id", job.TaskID, "error", err)
 	}
-	return s.ended(after, job, n, r.outcome(pauseFor))
+	outcome := r.outcome(pauseFor)
+	if class, _, _ := jobs.ClassOf(outcome); class == jobs.ClassRetry && job.Trigger == jobs.TriggerTest {
+		outcome = jobs.Discard(outcome, ReasonTestFailed)
+	}
+	return s.ended(after, job, n, outcome)
 }
 
 // beforeSending says why nothing is to be sent, or not now, if so.

@@ -1,0 +1,5 @@
+package mailer_test
+
+import "entrega/internal/store"
+
+func page() store.Page { return store.Page{} }
