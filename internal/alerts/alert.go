@@ -26,6 +26,7 @@ const (
 	PeriodicFailed   Kind = "periodic_failed"
 	LaneSaturated    Kind = "lane_saturated"
 	AttemptsLost     Kind = "attempts_lost"
+	TransportPaused  Kind = "transport_paused"
 )
 
 // State is where an alert stands in its life.

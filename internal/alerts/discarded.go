@@ -100,10 +100,19 @@ func (t discarded) key() key {
 	return key{t.ProjectID, t.Kind + "/" + t.EndpointID}
 }
 
-// wanted is false for what somebody chose: a test, and deliveries to an endpoint that was deleted.
+// wanted is false for what somebody chose: a test, deliveries to an endpoint that was deleted, and mails that were left out.
 func (t discarded) wanted(endpoints map[string]endpoint) bool {
 	e, found := endpoints[t.EndpointID]
-	return !t.Test && (!found || e.exists())
+	return !t.Test && !onPurpose(t.Reason) && (!found || e.exists())
+}
+
+// onPurpose tells the recorded words of mails that were left out as they should be.
+func onPurpose(reason string) bool {
+	switch reason {
+	case "suppressed", "dropped_burst_cap", "already_confirmed", "recipient_erased":
+		return true
+	}
+	return false
 }
 
 // countDiscards raises alerts for tasks and notes that they are counted, those that nobody needs to look at as well.

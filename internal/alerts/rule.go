@@ -50,6 +50,9 @@ func Rules() []Rule {
 		{Kind: AttemptsLost, Title: "Attempts lost", scan: scanLost,
 			Raised:   "an attempt never reported back, because its node ended",
 			Resolved: "none was lost for an hour"},
+		{Kind: TransportPaused, Title: "Mail paused", Grave: true, scan: scanPaused,
+			Raised:   "a mail transport refuses our credentials, or us",
+			Resolved: "it takes them again, or has other settings"},
 	}
 }
 
