@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/jackc/pgx/v5"
+
 	"entrega/internal/egress"
 	"entrega/internal/seal"
 	"entrega/web"
@@ -46,6 +48,9 @@ type Config struct {
 	PgBin string
 	// OIDC is the identity provider, if any (ENTREGA_OIDC_ISSUER, ENTREGA_OIDC_CLIENT_ID, ENTREGA_OIDC_CLIENT_SECRET).
 	OIDC web.OIDC
+
+	// tracer observes the database's statements, for tests; nil means that nothing does.
+	tracer pgx.QueryTracer
 }
 
 // LoadConfig reads the settings and refuses wrong ones, all of them at once, each with a sentence.

@@ -32,7 +32,7 @@ func openDatabase(ctx context.Context, c Config, conns int32, log *slog.Logger) 
 		}
 		d.server, dsn = server, server.DSN(localpg.Database)
 	}
-	pool, err := store.Open(ctx, dsn, store.Options{MaxConns: conns})
+	pool, err := store.Open(ctx, dsn, store.Options{MaxConns: conns, Tracer: c.tracer})
 	if err != nil {
 		return nil, errors.Join(err, d.close())
 	}
