@@ -147,9 +147,13 @@ func (c *Client) workChunk(ctx context.Context, args BulkArgs) (more bool, err e
 	return more, err
 }
 
-// actOnOne retries or cancels one task. Refusals are found before anything is written, so they leave the transaction sound.
+// actOnOne retries or cancels one task. Refusals are found before anything is written, so they leave the transaction sound. A task
+// that was tried since the click has had what the click asked for: two clicks make one attempt.
 func (c *Client) actOnOne(ctx context.Context, tx pgx.Tx, b Bulk, id int64) (acted bool, err error) {
 	task, err := c.lockTask(ctx, tx, b.ProjectID, id)
+	if err == nil && b.Action == BulkRetry && task.AttemptedAt.After(b.CreatedAt) {
+		return false, nil
+	}
 	if err == nil && b.Action == BulkCancel {
 		err = c.cancelLocked(ctx, tx, task)
 	} else if err == nil {

@@ -54,6 +54,31 @@ func TestBulk_RetriesAllThatMatchAndNothingElse(t *testing.T) {
 	}
 }
 
+func TestBulk_TwoClicksMakeOneAttempt(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	task := b.insert(Insert{})
+	b.exec(`update river_job set state = 'discarded', finalized_at = now(), attempted_at = now() where id = $1`, task)
+	var bulks [2]Bulk
+	for i := range bulks {
+		var err error
+		if bulks[i], err = b.client.StartBulk(t.Context(), testActor, testProject, BulkRetry, TaskFilter{State: StateDiscarded}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, want := range []Bulk{{Done: 1}, {Skipped: 1}} {
+		if _, err := b.client.workChunk(t.Context(), BulkArgs{ProjectID: testProject, BulkID: bulks[i].ID}); err != nil {
+			t.Fatal(err)
+		}
+		got, err := BulkByID(t.Context(), b.pool, testProject, bulks[i].ID)
+		if err != nil || got.Done != want.Done || got.Skipped != want.Skipped {
+			t.Errorf("bulk %d: done %d, left alone %d, want %d and %d (%v)", i, got.Done, got.Skipped, want.Done, want.Skipped, err)
+		}
+		// The attempt of the first one fails before the second one comes to its turn.
+		b.exec(`update river_job set state = 'discarded', finalized_at = now(), attempted_at = now() where id = $1`, task)
+	}
+}
+
 func TestBulk_CancelStopsBetweenChunks(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -114,6 +114,39 @@ func TestRedeliver_ScopesPeriodAndDryRun(t *testing.T) {
 	}
 }
 
+func TestRedeliver_TwoClicksMakeOneAttempt(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	r := b.receiver()
+	r.answers(status(400))
+	e := b.create(webhooks.Settings{URL: r.url}).Endpoint.ID
+	n := b.start()
+	b.publish("bad-1")
+	task := b.delivery("bad-1", e).ID
+	b.reach(task, jobs.StateDiscarded, 1)
+	n.stop()
+	var clicks [2]webhooks.RedeliverCount
+	for i := range clicks {
+		var err error
+		if clicks[i], err = b.endpoints.Redeliver(b.ctx, b.owner, e, webhooks.RedeliverRequest{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// The second one comes to its turn when what the first one brought has failed again.
+	const second = `update river_job set state = $1, scheduled_at = $2 where kind = 'webhook.redeliver' and args ->> 'bulkId' = $3`
+	b.exec(second, "scheduled", time.Now().Add(time.Hour), clicks[1].BulkID)
+	b.start()
+	b.bulkDone(clicks[0].BulkID)
+	b.reach(task, jobs.StateDiscarded, 2)
+	b.exec(second, "available", time.Now(), clicks[1].BulkID)
+	if bulk := b.bulkDone(clicks[1].BulkID); bulk.Done != 0 {
+		t.Errorf("the second click tried %d again, want none", bulk.Done)
+	}
+	if got := r.count(); got != 2 {
+		t.Errorf("%d requests, want 2", got)
+	}
+}
+
 func TestRedeliver_ManyGoThroughTheWindowInOrder(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

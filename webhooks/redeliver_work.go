@@ -132,11 +132,13 @@ func (d *Deliverer) retryChunkTx(ctx context.Context, tx pgx.Tx, f redeliverFilt
 	return len(ids) == redeliverChunk, nil
 }
 
-// nextTasks are the next deliveries behind the cursor.
+// nextTasks are the next deliveries behind the cursor. One that was tried since the click has had what the click asked for: two
+// clicks make one attempt.
 func (f redeliverFilter) nextTasks(ctx context.Context, tx pgx.Tx, bulk *jobs.Bulk) ([]int64, error) {
 	args := f.taskArgs(bulk.ProjectID)
 	args["after"], args["through"], args["limit"] = bulk.CursorID, f.Through, redeliverChunk
-	const next = ` and id > @after and id <= @through order by id limit @limit`
+	args["clicked"] = bulk.CreatedAt
+	const next = ` and id > @after and id <= @through and (attempted_at is null or attempted_at <= @clicked) order by id limit @limit`
 	rows, err := tx.Query(ctx, `
 		select id from ((select id from river_job where `+redeliverable[0]+next+`)
 		                union all (select id from river_job where `+redeliverable[1]+next+`)) t
