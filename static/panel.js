@@ -57,41 +57,63 @@ const printed = new WeakMap();
 const print = (el) => el.outerHTML.replace(/(<time[^>]*>)[^<]*/g, "$1");
 const remember = (inside) => all("[data-live], [data-key]", inside).forEach((el) => printed.set(el, print(el)));
 
-// held says whether a person has the element in hand: it must not be replaced.
-function held(el, hover) {
-  const selection = getSelection();
-  return (el.contains(document.activeElement) && document.activeElement !== el)
-    || (!selection.isCollapsed && selection.containsNode(el, true))
+// held says whether a person has the element in hand: it must not be replaced. A row is in hand while it is focused; a part
+// gets its focus back. The mouse holds what it is on until it rests. What was acted on is watched: it changes all the same.
+let moved = -Infinity, stale = false, restless = false;
+const watched = new Set();
+function held(el, row) {
+  const active = document.activeElement, selection = getSelection();
+  const over = row ? el.matches(":hover") : el.querySelector(":is(a, button, summary, input, select):hover") !== null;
+  const grasped = over && !rests() && !watched.has(el.dataset.key ?? "page");
+  const hold = grasped || (!selection.isCollapsed && selection.containsNode(el, true))
     || el.querySelector("details[open], [aria-selected=true], :checked:not(option)") !== null
-    || (hover ? el.matches(":hover") : el.querySelector(":is(a, button, summary, input, select):hover") !== null);
+    || (el.contains(active) && active !== el && (row || active.matches("input, select, textarea")));
+  stale ||= hold;
+  restless ||= grasped;
+  return hold;
 }
+const rests = () => performance.now() - moved > 3000;
+
+// letGo catches up with what was held.
+const letGo = () => { if (stale) { stale = false; refresh(); } };
+for (const kind of ["pointermove", "pointerdown"]) addEventListener(kind, () => { moved = performance.now(); }, true);
+addEventListener("focusout", () => setTimeout(letGo));
+addEventListener("toggle", letGo, true);
+document.addEventListener("selectionchange", () => { if (getSelection().isCollapsed) letGo(); });
 
 function swap(part, acted) {
   const old = document.querySelector(`[data-live="${CSS.escape(part.dataset.live)}"]`);
   if (!old || print(part) === printed.get(old)) return;
   const [from, to] = [old.querySelector("[data-rows]"), part.querySelector("[data-rows]")];
-  if (from && to && !old.querySelector("header.page")) return merge(old, from, to, acted, part);
-  if (acted || !held(old, false)) put(old, part);
+  const list = from && !old.querySelector("header.page");
+  if (list && to) return merge(old, from, to, part);
+  if (acted || !held(old, list)) put(old, part);
 }
 
+// alike is what a control is known by after its part was replaced.
+const alike = (el) => el.getAttribute("href") ?? el.getAttribute("formaction") ?? el.form?.getAttribute("action") ?? el.textContent;
+
 function put(old, next) {
-  const had = old.contains(document.activeElement);
+  const had = old.contains(document.activeElement) ? document.activeElement : null;
   remember(next.parentNode ?? next);
   printed.set(next, print(next));
   prepare(next);
   old.replaceWith(next);
-  if (had) (next.querySelector(".main, button, a") ?? main).focus({ preventScroll: true });
+  if (!had) return;
+  const same = all(had.localName, next).find((el) => alike(el) === alike(had));
+  (same ?? next.querySelector(".main, button, a") ?? main).focus({ preventScroll: true });
 }
 
-function merge(part, from, to, acted, next) {
+function merge(part, from, to, next) {
   const before = new Map([...from.rows].map((r) => [r.dataset.key, r]));
   const whole = print(next);
-  let newer = 0;
+  let newer = 0, left = 0;
   for (const row of [...to.rows]) {
     const old = before.get(row.dataset.key);
     before.delete(row.dataset.key);
     if (!old) { newer++; continue; }
-    if (print(row) === printed.get(old) || (held(old, true) && acted !== row.dataset.key)) continue;
+    if (print(row) === printed.get(old)) continue;
+    if (held(old, !watched.has(row.dataset.key))) { left++; continue; }
     const copy = row.cloneNode(true);
     put(old, copy);
     copy.classList.add("fresh");
@@ -101,10 +123,14 @@ function merge(part, from, to, acted, next) {
     const show = Object.assign(document.createElement("button"), { type: "button", className: "newer", textContent: `${newer} newer: show` });
     show.onclick = () => { put(part, next); next.querySelector(".main")?.focus(); };
     from.closest("table").before(show);
-  } else {
-    for (const gone of before.values()) if (!held(from, true)) gone.remove();
-    printed.set(part, whole);
+    return;
   }
+  for (const [key, gone] of before) {
+    if (held(watched.has(key) ? gone : from, !watched.has(key))) { left++; continue; }
+    if (gone.contains(document.activeElement)) main.focus({ preventScroll: true });
+    gone.remove();
+  }
+  if (left === 0) printed.set(part, whole);
 }
 
 async function fetchParts(url, names, options = {}) {
@@ -149,7 +175,10 @@ document.addEventListener("visibilitychange", () => { listen(); refresh(); });
 addEventListener("pagehide", () => stream?.close());
 addEventListener("pageshow", (e) => { if (e.persisted) { listen(); refresh(); } });
 setInterval(() => { if (stream?.readyState !== EventSource.OPEN) refresh(); }, 10000);
-setInterval(tellTimes, 1000);
+setInterval(() => {
+  tellTimes();
+  if (restless && rests()) { restless = false; letGo(); }
+}, 1000);
 
 // Actions. An inline form is answered with the changed row and a sentence.
 document.addEventListener("submit", async (e) => {
@@ -166,10 +195,10 @@ document.addEventListener("submit", async (e) => {
     if (!answer.ok) return say(page.querySelector(".sentence, .error p:not(.faint)")?.textContent.trim() ?? "That did not work. Load the page again and look.");
     const parts = all("[data-live]", page);
     if (new URL(answer.url).pathname !== location.pathname || parts.length === 0) return location.assign(answer.url);
-    const key = by.closest("[data-key]")?.dataset.key ?? "page";
+    watched.add(by.closest("[data-key]")?.dataset.key ?? "page");
     const next = page.getElementById("flash");
     if (next) { flash.className = next.className; flash.replaceChildren(...next.childNodes); }
-    parts.forEach((part) => swap(part, key));
+    parts.forEach((part) => swap(part, true));
     tellTimes();
   } catch { say("The server could not be reached; nothing is known to have happened."); } finally { delete by.dataset.sent; }
 });
