@@ -68,6 +68,8 @@ type Insert struct {
 	Pending bool
 	// Trigger is recorded on the first attempt; empty means schedule.
 	Trigger Trigger
+	// Queue takes the place of the kind's; empty leaves that.
+	Queue string
 	// Unique makes a second insert with the same arguments, while the first is unfinished, a no-op.
 	Unique bool
 }
@@ -127,31 +129,13 @@ func prepare[T any](c *Client, k Kind[T], args T, in Insert) (rawArgs, *river.In
 	}
 	opts := &river.InsertOpts{MaxAttempts: policy.Attempts + riverHeadroom, Metadata: meta, Queue: k.Queue,
 		ScheduledAt: in.ScheduledAt, Pending: in.Pending}
+	if in.Queue != "" {
+		opts.Queue = in.Queue
+	}
 	if in.Unique {
 		opts.UniqueOpts = river.UniqueOpts{ByArgs: true, ByQueue: true}
 	}
 	return rawArgs{kind: k.Name, json: raw}, opts, nil
-}
-
-// Promote makes up to n pending deliveries of an endpoint available, oldest first, and returns how many it made so.
-// Rows that somebody else is promoting are passed over.
-func Promote(ctx context.Context, db store.DB, endpointID string, n int) (int, error) {
-	// The CTE is materialised, since a subquery with LIMIT and SKIP LOCKED may be run again for each row of a join.
-	tag, err := db.Exec(ctx, `
-		with next as materialized (
-			select id from river_job
-			where endpoint_id = $1 and state = 'pending'
-			order by id limit $2
-			for update skip locked)
-		update river_job set state = 'available', scheduled_at = now()
-		from next where river_job.id = next.id and river_job.state = 'pending'`, endpointID, n)
-	if err != nil {
-		return 0, fmt.Errorf("promote deliveries of an endpoint: %w", err)
-	}
-	if tag.RowsAffected() == 0 {
-		return 0, nil
-	}
-	return int(tag.RowsAffected()), Nudge(ctx, db, QueueWebhook)
 }
 
 // Nudge tells the workers of a queue to fetch now, as River's own inserts do, instead of at their next poll. In a transaction it

@@ -73,8 +73,11 @@ func (n Node) leave(ctx context.Context, pool *pgxpool.Pool) error {
 	return store.InTx(ctx, pool, func(tx pgx.Tx) error { return n.forget(ctx, tx) })
 }
 
-// forget takes a node off the list and frees its leases.
+// forget takes a node off the list, frees its leases, and lets the other nodes have what is due in its own queues.
 func (n Node) forget(ctx context.Context, tx pgx.Tx) error {
+	if err := reclaim(ctx, tx, n.ID); err != nil {
+		return err
+	}
 	if _, err := tx.Exec(ctx, `delete from nodes where id = $1`, n.ID); err != nil {
 		return fmt.Errorf("remove a node: %w", err)
 	}

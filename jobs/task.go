@@ -124,7 +124,7 @@ type taskRow struct {
 
 func (r taskRow) task(now time.Time) Task {
 	m := parseMetadata(r.Metadata)
-	t := Task{ID: r.ID, ProjectID: r.ProjectID, Kind: r.Kind, Queue: r.Queue, State: StateOf(r.RiverState, r.Outcome, r.ScheduledAt, now),
+	t := Task{ID: r.ID, ProjectID: r.ProjectID, Kind: r.Kind, Queue: wholeQueue(r.Queue), State: StateOf(r.RiverState, r.Outcome, r.ScheduledAt, now),
 		Attempt: m.Attempt, Max: m.Max, EndpointID: m.EndpointID, EventID: m.EventID, Label: m.Label, Reason: m.Reason, Last: m.Last,
 		CreatedAt: r.CreatedAt}
 	if r.AttemptedAt != nil {

@@ -73,8 +73,8 @@ func (c *Client) retryLocked(ctx context.Context, tx pgx.Tx, task Task, trigger 
 		}
 		return task, fmt.Errorf("retry a task: %w", err)
 	}
-	_, err := tx.Exec(ctx, `update river_job set metadata = metadata || jsonb_build_object('trigger', $3::text) where id = $1 and project_id = $2`,
-		task.ID, task.ProjectID, string(trigger))
+	_, err := tx.Exec(ctx, `update river_job set queue = $4, metadata = metadata || jsonb_build_object('trigger', $3::text) where id = $1 and project_id = $2`,
+		task.ID, task.ProjectID, string(trigger), task.Queue)
 	if err != nil {
 		return task, fmt.Errorf("note why a task is tried again: %w", err)
 	}

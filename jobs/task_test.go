@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/jackc/pgx/v5"
 
 	"entrega/internal/store"
 	"entrega/internal/tenant"
@@ -261,30 +260,6 @@ func TestRetry_SaysWhyNot(t *testing.T) {
 	}
 	if _, err := b.client.Cancel(t.Context(), viewer, testProject, own); !errors.Is(err, tenant.ErrForbidden) {
 		t.Errorf("a viewer: %v", err)
-	}
-}
-
-func TestPromote_TakesTheOldestPendingFirst(t *testing.T) {
-	t.Parallel()
-	b := setup(t)
-	var ids []int64
-	for range 5 {
-		ids = append(ids, b.insert(Insert{EndpointID: "endpoint_1", Pending: true}))
-	}
-	n, err := Promote(t.Context(), b.pool, "endpoint_1", 2)
-	if err != nil || n != 2 {
-		t.Fatal(n, err)
-	}
-	rows, err := b.pool.Query(t.Context(), `select id from river_job where state = 'available' order by id`)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := pgx.CollectRows(rows, pgx.RowTo[int64])
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(ids[:2], got); diff != "" {
-		t.Fatal(diff)
 	}
 }
 

@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,6 +35,8 @@ const (
 // QueueConfig sizes one queue.
 type QueueConfig struct {
 	Workers int
+	// Node sizes the node's own part of QueueWebhook, see NodeQueue; zero makes it as large as the whole.
+	Node int
 	// Cooldown is the shortest time between two fetches, Poll the longest when no notification comes.
 	Cooldown, Poll time.Duration
 }
@@ -41,7 +44,7 @@ type QueueConfig struct {
 // DefaultQueues are the queues of 2-architecture.md.
 func DefaultQueues() map[string]QueueConfig {
 	return map[string]QueueConfig{
-		QueueWebhook:     {Workers: 200, Cooldown: 5 * time.Millisecond, Poll: 250 * time.Millisecond},
+		QueueWebhook:     {Workers: 200, Node: 1000, Cooldown: 5 * time.Millisecond, Poll: 250 * time.Millisecond},
 		QueueNotify:      {Workers: 8, Cooldown: 20 * time.Millisecond, Poll: 500 * time.Millisecond},
 		QueueIndex:       {Workers: 4, Cooldown: 100 * time.Millisecond, Poll: time.Second},
 		QueueInvoke:      {Workers: 16, Cooldown: 20 * time.Millisecond, Poll: 500 * time.Millisecond},
@@ -116,7 +119,7 @@ func (w *Worker) riverConfig(o WorkerOptions, workers *river.Workers) *river.Con
 		ID:                          w.node.ID,
 		Logger:                      o.Logger,
 		Workers:                     workers,
-		Queues:                      riverQueues(o.Queues),
+		Queues:                      riverQueues(o.Queues, w.node.ID),
 		RetryPolicy:                 retryPolicy{client: o.Client, now: o.Now},
 		Middleware:                  []rivertype.Middleware{otelriver.NewMiddleware(nil), &adapter{worker: w}},
 		JobTimeout:                  defaultTimeout,
@@ -159,6 +162,9 @@ func (w *Worker) Start(ctx context.Context) error {
 	if err := w.node.beat(ctx, w.pool); err != nil {
 		return err
 	}
+	if err := pauseLikeOthers(ctx, w.pool, w.node.ID); err != nil {
+		return err
+	}
 	if err := w.river.Start(context.WithoutCancel(ctx)); err != nil {
 		return fmt.Errorf("start River: %w", err)
 	}
@@ -186,10 +192,13 @@ func (w *Worker) Stop(ctx context.Context) error {
 	return nil
 }
 
-func riverQueues(queues map[string]QueueConfig) map[string]river.QueueConfig {
+func riverQueues(queues map[string]QueueConfig, node string) map[string]river.QueueConfig {
 	out := make(map[string]river.QueueConfig, len(queues))
 	for name, q := range queues {
 		out[name] = river.QueueConfig{MaxWorkers: q.Workers, FetchCooldown: q.Cooldown, FetchPollInterval: q.Poll}
+		if name == QueueWebhook {
+			out[NodeQueue(name, node)] = river.QueueConfig{MaxWorkers: cmp.Or(q.Node, q.Workers), FetchCooldown: q.Cooldown, FetchPollInterval: q.Poll}
+		}
 	}
 	return out
 }

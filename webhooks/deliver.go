@@ -36,9 +36,10 @@ const (
 	notReadyDelay = 5 * time.Second
 )
 
-// deliver makes one attempt of one delivery.
+// deliver makes one attempt of one delivery. All that can be read before its turn is.
 func (d *Deliverer) deliver(ctx context.Context, job *jobs.Job[DeliverArgs]) error {
 	args := job.Args
+	event := contentKey{args.ProjectID, args.EventID}
 	t, err := d.targets.some(ctx, args.ProjectID, args.EndpointID)
 	if errors.Is(err, store.ErrNotFound) {
 		return disabledOutcome(job.Policy(), "The endpoint does not exist any more.")
@@ -46,34 +47,52 @@ func (d *Deliverer) deliver(ctx context.Context, job *jobs.Job[DeliverArgs]) err
 	if err != nil {
 		return d.notReady(ctx, job, err)
 	}
+	c, found, err := d.contents.Get(ctx, event)
+	if err != nil {
+		return d.notReady(ctx, job, err)
+	}
 	ln, err := d.place(ctx, job, t)
 	if err != nil {
 		return err
 	}
-	failed := false
-	defer func() { d.lanes.leave(ln, job.TaskID, failed) }()
+	r := resultNone
+	defer func() { d.lanes.leave(ln, job.TaskID, r) }()
 
-	b, err := readBriefing(ctx, d.pool, args)
+	b, err := d.brief(ctx, ln)
 	if err != nil {
 		return d.notReady(ctx, job, err)
 	}
-	d.lanes.observe(ln, b.health, b.Backlog)
-	if err := d.beforeSending(job, b); err != nil {
+	if err := d.beforeSending(job, b, c, found); err != nil {
 		return err
 	}
 	if t, err = d.targets.at(ctx, args.ProjectID, args.EndpointID, b.Version); err != nil {
 		return d.notReady(ctx, job, err)
 	}
+	d.lanes.resize(ln, t)
 	if err := d.lanes.pace(ctx, ln); err != nil {
 		return err
 	}
-	err = d.send(ctx, job, ln, t, b)
-	class, _, _ := jobs.ClassOf(err)
-	failed = class == jobs.ClassRetry
-	if failed && job.Trigger == jobs.TriggerTest && !errors.Is(err, context.Canceled) {
+	if c, err = c.whole(ctx, d.pool, event); err != nil {
+		return d.notReady(ctx, job, err)
+	}
+	err = d.send(ctx, job, ln, t, c)
+	r = resultOf(err)
+	if r == resultFailure && job.Trigger == jobs.TriggerTest && !errors.Is(err, context.Canceled) {
 		return jobs.Discard(err, ReasonTestFailed)
 	}
 	return err
+}
+
+func resultOf(err error) result {
+	class, _, _ := jobs.ClassOf(err)
+	switch {
+	case err == nil:
+		return resultSuccess
+	case class == jobs.ClassRetry:
+		return resultFailure
+	default:
+		return resultRejection
+	}
 }
 
 // place gets the delivery a place in its lane, on the one node that works it.
@@ -90,15 +109,14 @@ func (d *Deliverer) place(ctx context.Context, job *jobs.Job[DeliverArgs], t *ta
 	}
 	if !d.lanes.holds(ln) {
 		if err := d.lease(ctx, job, ln); err != nil {
-			d.lanes.leave(ln, job.TaskID, false)
+			d.lanes.leave(ln, job.TaskID, resultNone)
 			return nil, err
 		}
 	}
 	return ln, nil
 }
 
-// lease takes the lane's lease. Where another node has it the delivery goes back into the queue, unless it has come to its
-// end anyway.
+// lease takes the lane's lease. Where another node has it the delivery goes to that node, unless it has come to its end anyway.
 func (d *Deliverer) lease(ctx context.Context, job *jobs.Job[DeliverArgs], ln *lane) error {
 	s, err := takeLease(ctx, d.pool, d.nodeID, ln.projectID, ln.endpointID)
 	if err != nil {
@@ -108,30 +126,39 @@ func (d *Deliverer) lease(ctx context.Context, job *jobs.Job[DeliverArgs], ln *l
 		d.lanes.leased(ln, s)
 		return nil
 	}
-	b, err := readBriefing(ctx, d.pool, job.Args)
+	b, err := d.readBrief(ctx, ln)
 	if err != nil {
 		return d.notReady(ctx, job, err)
 	}
-	if err := d.beforeSending(job, b); err != nil {
+	c, found, err := d.contents.Get(ctx, contentKey{job.Args.ProjectID, job.Args.EventID})
+	if err != nil {
+		return d.notReady(ctx, job, err)
+	}
+	if err := d.beforeSending(job, b, c, found); err != nil {
 		return err
+	}
+	if s.holder != "" {
+		if err := job.MoveTo(ctx, d.pool, jobs.NodeQueue(jobs.QueueWebhook, s.holder)); err != nil {
+			return d.notReady(ctx, job, err)
+		}
 	}
 	return jobs.Snooze(elsewhereDelay, reasonElsewhere)
 }
 
 // beforeSending chooses the policy and says why nothing is to be sent, if so.
-func (d *Deliverer) beforeSending(job *jobs.Job[DeliverArgs], b briefing) error {
+func (d *Deliverer) beforeSending(job *jobs.Job[DeliverArgs], b briefing, c content, found bool) error {
 	if b.Profile != "" {
 		// A profile that a changed policy file no longer has leaves the delivery to the standard one.
 		_ = job.UseProfile(b.Profile)
 	}
-	job.SetDeadline(orZero(b.ExpiresAt))
+	job.SetDeadline(c.expiresAt)
 	now := d.now()
 	switch {
 	case b.Gone != "":
 		return disabledOutcome(job.Policy(), b.Gone)
-	case !b.EventFound:
+	case !found:
 		return jobs.Discard(&deliveryError{sentence: "The event was removed by retention before it could be sent."}, reasonEventPruned)
-	case b.ExpiresAt != nil && !now.Before(*b.ExpiresAt) && job.Trigger == jobs.TriggerSchedule:
+	case !c.expiresAt.IsZero() && !now.Before(c.expiresAt) && job.Trigger == jobs.TriggerSchedule:
 		return jobs.Discard(&deliveryError{sentence: "The event expired before its turn came."}, jobs.ReasonHorizon)
 	case b.Paused && job.Trigger != jobs.TriggerTest:
 		return jobs.Snooze(pausedByPersonDelay, reasonPausedByPerson)
@@ -143,13 +170,13 @@ func (d *Deliverer) beforeSending(job *jobs.Job[DeliverArgs], b briefing) error 
 }
 
 // send signs, sends once, and takes in the answer.
-func (d *Deliverer) send(ctx context.Context, job *jobs.Job[DeliverArgs], ln *lane, t *target, b briefing) error {
+func (d *Deliverer) send(ctx context.Context, job *jobs.Job[DeliverArgs], ln *lane, t *target, c content) error {
 	now, policy := d.now(), job.Policy()
 	keys := liveKeys(t.secrets, now)
 	if len(keys) == 0 {
 		return d.notReady(ctx, job, fmt.Errorf("endpoint %s has no secret to sign with", t.id))
 	}
-	m := message{id: job.Args.EventID, typ: b.Type, at: b.At, data: b.Data}
+	m := message{id: job.Args.EventID, typ: c.typ, at: c.at, data: c.data}
 	body := m.body()
 	req := &egress.Request{URL: t.url, Body: body, Header: m.header(t.headers, keys, now, body, d.userAgent),
 		Timeouts: egress.Timeouts{Total: policy.Timeout.Total, Connect: policy.Timeout.Connect}}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"strings"
 	"sync"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"entrega/internal/egress"
 	"entrega/internal/events"
 	"entrega/internal/seal"
+	"entrega/internal/store"
 	"entrega/jobs"
 )
 
@@ -22,6 +24,15 @@ const (
 	sweepEvery = 5 * time.Second
 	// keepTimeout bounds one statement of the keeper.
 	keepTimeout = 5 * time.Second
+	// lookEvery is how often the lanes are looked over for those that make no progress.
+	lookEvery = 250 * time.Millisecond
+	// promoters is how many endpoints are promoted at once.
+	promoters = 4
+	// channel tells of endpoints that changed, by their project, and of lanes that got a backlog, by their endpoint.
+	channel        = "entrega_endpoint"
+	endpointPrefix = "endpoint_" // of endpoint ids, which tells the two apart
+	// listenAgain is how long a node is deaf at least when it lost its notifications. Nothing rests on them but speed.
+	listenAgain = time.Second
 	// drainedQueue bounds the endpoints that wait to be promoted; what does not fit is found by the sweep.
 	drainedQueue = 1024
 )
@@ -37,7 +48,7 @@ type DelivererOptions struct {
 	NodeID string
 	// Version is this program's, for the user agent.
 	Version string
-	// MaxParked bounds the deliveries that hold a worker while they wait in their lanes; 100 when zero. It must be well
+	// MaxParked bounds the deliveries that hold a worker while they wait in their lanes; 700 when zero. It must be well
 	// below the number of workers.
 	MaxParked int
 	// Now is the clock; nil means time.Now.
@@ -55,6 +66,8 @@ type Deliverer struct {
 	userAgent string
 	now       func() time.Time
 	targets   *targets
+	contents  *store.Loader[contentKey, content]
+	briefings *store.Loader[laneKey, briefing]
 	lanes     *lanes
 
 	mu    sync.Mutex
@@ -75,7 +88,13 @@ func NewDeliverer(o DelivererOptions) *Deliverer {
 	}
 	d := &Deliverer{pool: o.Pool, client: o.Client, door: o.Door, log: o.Logger, nodeID: o.NodeID, userAgent: "Entrega/" + o.Version,
 		now: o.Now, targets: newTargets(o.Pool, o.Box), asked: map[string]bool{}, queue: make(chan string, drainedQueue)}
-	d.lanes = newLanes(o.Now, o.MaxParked, d.drained)
+	d.contents = store.NewLoader(func(ctx context.Context, keys []contentKey) (map[contentKey]content, error) {
+		return readContents(ctx, d.pool, keys)
+	})
+	d.briefings = store.NewLoader(func(ctx context.Context, keys []laneKey) (map[laneKey]briefing, error) {
+		return readBriefings(ctx, d.pool, keys)
+	})
+	d.lanes = newLanes(o.Now, o.MaxParked, d.drained, d.unsure)
 	return d
 }
 
@@ -87,21 +106,52 @@ func (d *Deliverer) Registrations() []jobs.Registration {
 // Run keeps the leases of busy lanes, gives up those of idle ones, and promotes what waits in the table, until ctx ends. It
 // then gives up every lease, so it must end after the worker has stopped.
 func (d *Deliverer) Run(ctx context.Context) {
-	keep, sweep := time.NewTicker(keepEvery), time.NewTicker(sweepEvery)
+	var running sync.WaitGroup
+	for range promoters {
+		running.Go(func() { d.promoteAsked(ctx) })
+	}
+	running.Go(func() { d.listen(ctx) })
+	keep, sweep, look := time.NewTicker(keepEvery), time.NewTicker(sweepEvery), time.NewTicker(lookEvery)
 	defer keep.Stop()
 	defer sweep.Stop()
+	defer look.Stop()
 	for {
 		select {
 		case <-ctx.Done():
+			running.Wait()
 			d.leaveLanes(ctx)
 			return
-		case id := <-d.queue:
-			d.promoteAsked(ctx, id)
+		case <-look.C:
+			d.lanes.look()
 		case <-keep.C:
 			d.keepLeases(ctx)
 		case <-sweep.C:
 			d.sweep(ctx)
 		}
+	}
+}
+
+// listen forgets what changed, and asks for the backlogs of lanes that others have added to.
+func (d *Deliverer) listen(ctx context.Context) {
+	again := time.NewTimer(0)
+	defer again.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-again.C:
+		}
+		err := store.Listen(ctx, d.pool, channel, func(subject string) {
+			if strings.HasPrefix(subject, endpointPrefix) {
+				if _, _, own := d.lanes.wants(subject); own {
+					d.drained(subject)
+				}
+				return
+			}
+			d.lanes.forget(subject)
+		})
+		d.complain(ctx, "listen for changed endpoints", err)
+		again.Reset(listenAgain)
 	}
 }
 
@@ -119,24 +169,55 @@ func (d *Deliverer) drained(endpointID string) {
 	}
 }
 
-func (d *Deliverer) promoteAsked(ctx context.Context, endpointID string) {
-	d.mu.Lock()
-	delete(d.asked, endpointID)
-	d.mu.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, keepTimeout)
-	defer cancel()
-	d.complain(ctx, "promote deliveries", promote(ctx, d.pool, d.now(), []string{endpointID}, d.lanes.worked(endpointID)))
+// promoteAsked promotes for one endpoint after the other until ctx ends.
+func (d *Deliverer) promoteAsked(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case id := <-d.queue:
+			d.mu.Lock()
+			delete(d.asked, id)
+			d.mu.Unlock()
+			d.promote(ctx, id)
+		}
+	}
 }
 
-// sweep promotes wherever something waits: the lanes of nobody, and of nodes that are no more.
+func (d *Deliverer) promote(ctx context.Context, endpointID string) {
+	ctx, cancel := context.WithTimeout(ctx, keepTimeout)
+	defer cancel()
+	want, limit, _ := d.lanes.wants(endpointID)
+	done, err := promote(ctx, d.pool, promoter{now: d.now(), node: d.nodeID, want: want, limit: limit}, endpointID)
+	if p, ok := done[endpointID]; ok && err == nil {
+		d.lanes.promoted(endpointID, p.ids, p.room)
+	}
+	d.complain(ctx, "promote deliveries", err)
+}
+
+// unsure asks the table what comes first in a lane one wide.
+func (d *Deliverer) unsure(ln *lane) {
+	go func() {
+		ctx, cancel := context.WithTimeout(context.Background(), keepTimeout)
+		defer cancel()
+		due, through, err := dueAfter(ctx, d.pool, ln.endpointID, d.lanes.knownThrough(ln))
+		d.lanes.learn(ln, due, through, err == nil)
+		d.complain(ctx, "see what comes first", err)
+	}()
+}
+
+// sweep promotes wherever something waits and no node works the lane, and takes over what is due in the queues of nodes that are
+// no more.
 func (d *Deliverer) sweep(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, keepTimeout)
 	defer cancel()
 	ids, err := backlogged(ctx, d.pool)
 	if err == nil && len(ids) > 0 {
-		err = promote(ctx, d.pool, d.now(), ids, nil)
+		_, err = promote(ctx, d.pool, promoter{now: d.now(), want: laneWindow}, ids...)
 	}
 	d.complain(ctx, "sweep for waiting deliveries", err)
+	_, err = jobs.AdoptOrphans(ctx, d.pool)
+	d.complain(ctx, "take over from nodes that are no more", err)
 }
 
 func (d *Deliverer) keepLeases(ctx context.Context) {

@@ -178,6 +178,7 @@ func (s *Endpoints) UpdateEndpoint(ctx context.Context, actor tenant.Actor, id s
 	if err != nil {
 		return Endpoint{}, fmt.Errorf("update an endpoint: %w", err)
 	}
+	outlast(ctx)
 	return after, nil
 }
 
@@ -226,5 +227,6 @@ func (s *Endpoints) DeleteEndpoint(ctx context.Context, actor tenant.Actor, id s
 	if err != nil {
 		return fmt.Errorf("delete an endpoint: %w", err)
 	}
+	outlast(ctx)
 	return nil
 }

@@ -51,6 +51,8 @@ type fanoutEndpoint struct {
 	// Queued is how many deliveries River has in its hands, as far as the window goes; Backlog tells that more wait already.
 	Queued  int  `db:"queued"`
 	Backlog bool `db:"backlog"`
+	// Holder is the live node that works the lane; what it gets need not pass another.
+	Holder string `db:"holder"`
 }
 
 // skip says why an endpoint does not get an event; "" is that it does. An event for a subscriber goes to that subscriber's
@@ -71,32 +73,88 @@ func (e fanoutEndpoint) skip(ev fanoutEvent, now time.Time) SkipReason {
 	}
 }
 
-// fanout makes the deliveries of some events, in one transaction with its own completion. An event that was considered
-// before is passed over, so that it may run twice.
+// fanoutMost bounds the events of one transaction.
+const fanoutMost = 1000
+
+// fanout makes the deliveries of some events. Those that were published before and are with other tasks still come first, so
+// that deliveries are made in the order of publishing, whichever task runs first. An event that was considered before is passed
+// over: the task may run twice, and another may have done its work.
 func (d *Deliverer) fanout(ctx context.Context, job *jobs.Job[events.FanoutArgs]) error {
-	project := job.Args.ProjectID
-	var endpoints []fanoutEndpoint
-	err := store.InTx(ctx, d.pool, func(tx pgx.Tx) error {
-		found, err := lockEventsTx(ctx, tx, project, job.Args.EventIDs)
+	for {
+		var endpoints []fanoutEndpoint
+		finished := false
+		err := store.InTx(ctx, d.pool, func(tx pgx.Tx) (err error) {
+			endpoints, finished, err = d.fanoutTx(ctx, tx, job)
+			return err
+		})
 		if err != nil {
-			return err
+			return fmt.Errorf("fan out %d events: %w", len(job.Args.EventIDs), err)
 		}
-		if endpoints, err = fanoutEndpoints(ctx, tx, project); err != nil {
-			return err
+		d.askFor(endpoints)
+		if finished {
+			return nil
 		}
-		plan := planFanout(project, found, endpoints, d.now())
-		if _, err := jobs.InsertManyTx(ctx, d.client, tx, Deliver, plan.deliveries); err != nil {
-			return err
-		}
-		if err := plan.writeTx(ctx, tx, project); err != nil {
-			return err
-		}
-		return job.CompleteTx(ctx, tx)
-	})
-	if err != nil {
-		return fmt.Errorf("fan out %d events: %w", len(job.Args.EventIDs), err)
 	}
-	d.askFor(endpoints)
+}
+
+// fanoutTx considers the next events, and completes the task with its own last ones.
+func (d *Deliverer) fanoutTx(ctx context.Context, tx pgx.Tx, job *jobs.Job[events.FanoutArgs]) (endpoints []fanoutEndpoint, finished bool, err error) {
+	project := job.Args.ProjectID
+	if err := lockWindowsTx(ctx, tx, project); err != nil {
+		return nil, false, err
+	}
+	found, err := lockEventsTx(ctx, tx, project, job.Args.EventIDs)
+	if err != nil {
+		return nil, false, err
+	}
+	if endpoints, err = fanoutEndpoints(ctx, tx, project); err != nil {
+		return nil, false, err
+	}
+	plan := planFanout(project, found, endpoints, d.now())
+	if _, err := jobs.InsertManyTx(ctx, d.client, tx, Deliver, plan.deliveries); err != nil {
+		return nil, false, err
+	}
+	if err := plan.writeTx(ctx, tx, project); err != nil {
+		return nil, false, err
+	}
+	if err := d.tellTx(ctx, tx, endpoints); err != nil {
+		return nil, false, err
+	}
+	if err := events.WakeRelays(ctx, tx); err != nil {
+		return nil, false, err
+	}
+	if finished = len(found) < fanoutMost; finished {
+		err = job.CompleteTx(ctx, tx)
+	}
+	return endpoints, finished, err
+}
+
+// lockWindowsTx makes those who add to the windows of a project's endpoints come one after the other: two at once would each fill
+// the same room, and mix up their orders.
+func lockWindowsTx(ctx context.Context, tx pgx.Tx, project string) error {
+	if _, err := tx.Exec(ctx, `select from projects where id = $1 for no key update`, project); err != nil {
+		return fmt.Errorf("wait for the project's windows: %w", err)
+	}
+	return nil
+}
+
+// waits reports whether deliveries wait behind the endpoint's window for a promotion.
+func (e fanoutEndpoint) waits() bool { return e.Backlog && !e.Held }
+
+// tellTx tells the other nodes of deliveries that wait now for lanes of theirs.
+func (d *Deliverer) tellTx(ctx context.Context, tx pgx.Tx, endpoints []fanoutEndpoint) error {
+	var ids []string
+	for _, e := range endpoints {
+		if e.waits() && e.Holder != "" && e.Holder != d.nodeID {
+			ids = append(ids, e.ID)
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	if _, err := tx.Exec(ctx, `select pg_notify($1, id) from unnest($2::text[]) as e (id)`, channel, ids); err != nil {
+		return fmt.Errorf("tell of deliveries that wait: %w", err)
+	}
 	return nil
 }
 
@@ -104,17 +162,21 @@ func (d *Deliverer) fanout(ctx context.Context, job *jobs.Job[events.FanoutArgs]
 // already, and then no other delivery would come by to ask.
 func (d *Deliverer) askFor(endpoints []fanoutEndpoint) {
 	for _, e := range endpoints {
-		if e.Backlog && !e.Held {
+		if e.waits() && (e.Holder == "" || e.Holder == d.nodeID) {
 			d.drained(e.ID)
 		}
 	}
 }
 
+// lockEventsTx takes the next events of a project up to the last of ids that are handed over and not considered, first published
+// first. One that was handed over long ago and still is not considered has failed its own task, and must not fail others.
 func lockEventsTx(ctx context.Context, tx pgx.Tx, project string, ids []string) ([]fanoutEvent, error) {
 	rows, err := tx.Query(ctx, `
 		select seq, id, type, coalesce(subscriber, '') as subscriber, expires_at from events
-		where project_id = $1 and id = any($2) and considered_at is null
-		order by seq for update`, project, ids)
+		where project_id = $1 and considered_at is null and fanned_out_at is not null
+		  and seq <= (select max(own.seq) from events own where own.project_id = $1 and own.id = any($2))
+		  and (fanned_out_at > now() - interval '1 minute' or id = any($2))
+		order by seq limit $3 for update`, project, ids, fanoutMost)
 	if err != nil {
 		return nil, fmt.Errorf("lock events: %w", err)
 	}
@@ -132,11 +194,16 @@ func fanoutEndpoints(ctx context.Context, db store.DB, project string, ids ...st
 		       e.paused_at is not null as held, l.failing_since is not null as failing,
 		       (select count(*) from (select from river_job j where j.endpoint_id = e.id
 		                              and j.state in ('available', 'running', 'scheduled') limit @window) w) as queued,
-		       exists (select from river_job j where j.endpoint_id = e.id and j.state = 'pending') as backlog
+		       exists (select from river_job j where j.endpoint_id = e.id and j.state = 'pending')
+		       or exists (select from river_job j where j.endpoint_id = e.id and j.state = 'scheduled' and j.outcome = 'snooze'
+		                  and j.metadata ->> 'reason' = @busy) as backlog,
+		       coalesce(n.id, '') as holder
 		from endpoints e join endpoint_lanes l on l.endpoint_id = e.id
+		left join nodes n on n.id = l.holder and l.busy_until > now() and n.seen_at > now() - make_interval(secs => @dead)
 		where e.project_id = @project and e.deleted_at is null and (@all or e.id = any(@ids))
 		order by e.created_at, e.id`,
-		pgx.StrictNamedArgs{"project": project, "window": laneWindow, "all": len(ids) == 0, "ids": ids})
+		pgx.StrictNamedArgs{"project": project, "window": laneWindow, "all": len(ids) == 0, "ids": ids,
+			"busy": jobs.ReasonLaneBusy, "dead": nodeDeadAfter.Seconds()})
 	if err != nil {
 		return nil, fmt.Errorf("list endpoints to fan out to: %w", err)
 	}
@@ -155,6 +222,9 @@ func (e *fanoutEndpoint) place(in *jobs.Insert, now time.Time) {
 		return
 	}
 	e.Queued++
+	if e.Holder != "" {
+		in.Queue = jobs.NodeQueue(jobs.QueueWebhook, e.Holder)
+	}
 	if e.Failing {
 		in.ScheduledAt = now.Add(cooldown)
 	}

@@ -44,7 +44,7 @@ func (b *bundle) states(endpointID string) map[string]int {
 func names(prefix string, n int) []string {
 	all := make([]string, n)
 	for i := range all {
-		all[i] = fmt.Sprintf("%s-%02d", prefix, i+1)
+		all[i] = fmt.Sprintf("%s-%04d", prefix, i+1)
 	}
 	return all
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -14,20 +13,26 @@ import (
 )
 
 const (
-	// laneWindow is how many deliveries of an endpoint are in River's hands at once; the rest waits in the table.
-	laneWindow = 16
+	// laneWindow is how many deliveries of an endpoint are in River's hands at once, at most; the rest waits in the table.
+	laneWindow = 256
 	// maxWaiting bounds the waiters of one lane. More than the window come when many retries are due at once.
 	maxWaiting = 2 * laneWindow
-	// keepDone is how many finished tasks a lane remembers: more than River has yet to mark, which it does in batches.
-	keepDone = 1024
 	// defaultMaxParked bounds the waiters of all lanes together, so that slow endpoints cannot take up every worker.
-	defaultMaxParked = 100
-	// parkAtMost is how long a task waits for a place before it gives its worker back.
-	parkAtMost = 15 * time.Second
+	defaultMaxParked = 700
+	// firstAppetite is how many deliveries a lane with a backlog asks for until it has shown how fast it is, and leastAppetite
+	// how few when it is slow.
+	firstAppetite = 64
+	leastAppetite = 4
+	// slowAfter is how long a lane may make no progress before its waiters go back to the table and give up their workers.
+	slowAfter = 2 * time.Second
+	// shownAfter is when the table surely shows what was sent back to it: River writes that in batches.
+	shownAfter = time.Second
+	// paceAtMost is how long a delivery holds its place while it waits for the endpoint's rate.
+	paceAtMost = 15 * time.Second
 	// cooldown is how long new deliveries to a failing endpoint stay away, and those that a failed one held up.
 	cooldown = 5 * time.Minute
-	// busyDelay is how long a task that found no place stays away.
-	busyDelay = 2 * time.Second
+	// busyDelay is how long a delivery that went back to the table stays there, should nobody promote it before.
+	busyDelay = time.Minute
 	// elsewhereDelay is how long a task stays away whose lane another node works.
 	elsewhereDelay = time.Second
 )
@@ -42,42 +47,62 @@ const (
 	reasonNotReady       = "not_ready"
 )
 
-// lane bounds what is in flight to one endpoint: as many as it takes, or one while it fails. All fields are guarded by the
-// mutex of its lanes.
+// lane bounds what is in flight to one endpoint: as many as it takes, or one while it fails, and from there twice as many with
+// each run of successes. All fields are guarded by the mutex of its lanes.
 type lane struct {
 	projectID, endpointID string
 	width                 int
 	limiter               *rate.Limiter
 
-	inFlight int
-	waiting  parking
+	ramp      int // how many may be in flight by now
+	successes int // in a row, since ramp changed
+	inFlight  int
+	waiting   parking
+	order     order
 	// entering counts the tasks that hold on to the lane without a place yet.
 	entering int
 	lease    lease
 
-	failing     bool
-	pauseUntil  time.Time
-	lastSuccess time.Time // start of the newest one seen here; the row may be behind
-	backlog     bool      // deliveries wait in the table
-	finished    int       // since the last promotion was asked for
-	done        []int64   // tasks that were worked last, which River may not have marked yet
-	idleSince   time.Time
+	known      briefing  // what was read last
+	since      time.Time // what was asked for before is not taken in
+	refreshing bool
+	healthAt   time.Time // when an attempt changed the health that a read may not have seen
+	failing    bool
+	pauseUntil time.Time
+	// lastSuccess is the start of the newest one seen here; the row may be behind.
+	lastSuccess time.Time
+
+	// backlog tells that deliveries wait in the table, appetite how many the lane wants in River's hands meanwhile.
+	backlog    bool
+	appetite   int
+	finished   int // since the last promotion was asked for
+	promotedAt time.Time
+	// limit is the last task that may come while lower ones wait in the table; 0 is none. It was set at limitedAt, and the last
+	// task was sent back at heldAt, which the table shows a moment later.
+	limit      int64
+	limitedAt  time.Time
+	heldAt     time.Time
+	askedAt    time.Time // for a promotion, by look
+	progressAt time.Time
+	idleSince  time.Time
 }
 
 // lanes are the lanes that this process works. It is safe for concurrent use.
 type lanes struct {
 	now       func() time.Time
 	maxParked int
-	// drained is told the id of an endpoint whose lane has room for its backlog. It must not block.
+	// drained is told the id of an endpoint whose lane has room for its backlog, and unsure a lane one wide that does not know
+	// what comes first. Neither may block.
 	drained func(endpointID string)
+	unsure  func(ln *lane)
 
 	mu     sync.Mutex
 	byID   map[string]*lane
 	parked int
 }
 
-func newLanes(now func() time.Time, maxParked int, drained func(endpointID string)) *lanes {
-	return &lanes{now: now, maxParked: maxParked, drained: drained, byID: map[string]*lane{}}
+func newLanes(now func() time.Time, maxParked int, drained func(endpointID string), unsure func(ln *lane)) *lanes {
+	return &lanes{now: now, maxParked: maxParked, drained: drained, unsure: unsure, byID: map[string]*lane{}}
 }
 
 // hold returns the endpoint's lane, set to the target's limits. It stays in memory until enter or drop.
@@ -86,10 +111,18 @@ func (l *lanes) hold(t *target) *lane {
 	defer l.mu.Unlock()
 	ln := l.byID[t.id]
 	if ln == nil {
-		ln = &lane{projectID: t.projectID, endpointID: t.id, limiter: rate.NewLimiter(rate.Inf, 1), idleSince: time.Now()}
+		now := time.Now()
+		ln = &lane{projectID: t.projectID, endpointID: t.id, limiter: rate.NewLimiter(rate.Inf, 1), ramp: 1, appetite: firstAppetite,
+			idleSince: now, progressAt: now}
 		l.byID[t.id] = ln
 	}
 	ln.entering++
+	l.adopt(ln, t)
+	return ln
+}
+
+// adopt takes over a target's limits.
+func (l *lanes) adopt(ln *lane, t *target) {
 	ln.width = t.maxInFlight
 	limit := rate.Inf
 	if t.ratePerSecond > 0 {
@@ -98,7 +131,6 @@ func (l *lanes) hold(t *target) *lane {
 	if ln.limiter.Limit() != limit {
 		ln.limiter.SetLimit(limit)
 	}
-	return ln
 }
 
 // drop lets go of a lane that was held and not entered.
@@ -116,13 +148,9 @@ func (l *lanes) enter(ctx context.Context, ln *lane, taskID int64) error {
 	if w == nil {
 		return err
 	}
-	timer := time.NewTimer(parkAtMost)
-	defer timer.Stop()
 	select {
 	case err := <-w.turn:
 		return err
-	case <-timer.C:
-		return l.giveUp(ln, w, jobs.Snooze(busyDelay, jobs.ReasonLaneBusy))
 	case <-ctx.Done():
 		return l.giveUp(ln, w, stopped(ctx))
 	}
@@ -133,21 +161,27 @@ func (l *lanes) take(ln *lane, taskID int64) (*waiter, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	ln.entering--
-	ln.done = slices.DeleteFunc(ln.done, func(id int64) bool { return id == taskID })
+	ln.order.arrived(taskID)
 	defer ln.rest()
-	switch {
-	case l.now().Before(ln.pauseUntil):
-		return nil, jobs.Snooze(ln.pauseUntil.Sub(l.now()), reasonPaused)
-	case len(ln.waiting) == 0 && ln.inFlight < ln.room():
-		ln.inFlight++
-		return nil, nil
-	case len(ln.waiting) >= maxWaiting || l.parked >= l.maxParked:
-		return nil, jobs.Snooze(busyDelay, jobs.ReasonLaneBusy)
+	if pause := ln.pauseUntil.Sub(l.now()); pause > 0 {
+		return nil, jobs.Snooze(pause, reasonPaused)
+	}
+	if ln.limit > 0 && taskID > ln.limit {
+		return nil, l.handBack(ln)
+	}
+	w := newWaiter(taskID)
+	ln.waiting.add(w)
+	l.parked++
+	l.admit(ln)
+	if l.parked > l.maxParked || len(ln.waiting) > maxWaiting {
+		if last := ln.waiting.last(); last != nil {
+			l.sendBack(ln, last)
+		}
+	}
+	select {
+	case err := <-w.turn:
+		return nil, err
 	default:
-		w := newWaiter(taskID)
-		ln.waiting.add(w)
-		l.parked++
-		l.admit(ln)
 		return w, nil
 	}
 }
@@ -160,43 +194,69 @@ func (l *lanes) giveUp(ln *lane, w *waiter, err error) error {
 		return <-w.turn
 	}
 	l.parked--
+	l.admit(ln)
 	ln.rest()
 	return err
 }
 
+// result is what came of a place in the lane.
+type result int
+
+const (
+	resultNone result = iota // nothing was sent
+	resultSuccess
+	resultFailure   // will be tried again
+	resultRejection // will not
+)
+
 // leave gives a place back. After a failure that the policy retries the waiters are sent away, so that requests to a failing
 // endpoint are probes, one at a time; so they are when it asked for a pause. Otherwise the next in order gets its turn.
-func (l *lanes) leave(ln *lane, taskID int64, failed bool) {
+func (l *lanes) leave(ln *lane, taskID int64, r result) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	ln.inFlight--
 	ln.finished++
-	if len(ln.done) == keepDone {
-		ln.done = slices.Delete(ln.done, 0, 1)
-	}
-	ln.done = append(ln.done, taskID)
+	ln.progressAt = time.Now()
+	ln.order.finished(taskID)
+	ln.climb(r)
 	pause := ln.pauseUntil.Sub(l.now())
 	switch {
 	case pause > 0:
 		l.sendAway(ln, pause, reasonPaused)
-	case failed && ln.failing:
+	case r == resultFailure && ln.failing:
 		l.sendAway(ln, cooldown, reasonFailing)
 	default:
 		l.admit(ln)
 	}
-	if ln.backlog && (ln.finished >= laneWindow/2 || ln.idle()) {
+	if ln.backlog && (ln.finished >= max(ln.appetite/2, 1) || ln.idle()) {
 		ln.finished = 0
 		l.drained(ln.endpointID)
 	}
 	ln.rest()
 }
 
+// climb doubles what may be in flight with each run of successes as long as that, and falls to one with a failure.
+func (ln *lane) climb(r result) {
+	switch r {
+	case resultSuccess:
+		if ln.successes++; ln.successes >= ln.ramp {
+			ln.ramp, ln.successes = min(2*ln.ramp, max(ln.width, 1)), 0
+		}
+	case resultFailure, resultRejection:
+		ln.ramp, ln.successes = 1, 0
+	}
+}
+
+// admit gives turns as far as there is room. In a lane one wide the first waiter must be known to be the first of all.
 func (l *lanes) admit(ln *lane) {
-	for ln.inFlight < ln.room() {
-		w := ln.waiting.next()
-		if w == nil {
+	for ln.inFlight < ln.room() && len(ln.waiting) > 0 {
+		if ln.width <= 1 && !ln.order.allows(ln.waiting[0].taskID) {
+			if ln.order.asks(ln.waiting[0].taskID) {
+				l.unsure(ln)
+			}
 			return
 		}
+		w := ln.waiting.next()
 		l.parked--
 		ln.inFlight++
 		w.turn <- nil
@@ -210,11 +270,25 @@ func (l *lanes) sendAway(ln *lane, delay time.Duration, reason string) {
 	}
 }
 
+// sendBack lets a waiter wait in the table. It must be the last in order, since whoever comes behind it must wait there too.
+func (l *lanes) sendBack(ln *lane, w *waiter) {
+	ln.waiting.remove(w)
+	l.parked--
+	ln.limit, ln.limitedAt = w.taskID-1, time.Now()
+	w.turn <- l.handBack(ln)
+}
+
+// handBack is the answer to a task that waits in the table from now on, in the order of ids, until it is promoted.
+func (l *lanes) handBack(ln *lane) error {
+	ln.backlog, ln.heldAt = true, time.Now()
+	return jobs.Snooze(busyDelay, jobs.ReasonLaneBusy)
+}
+
 func (ln *lane) room() int {
 	if ln.failing {
 		return 1
 	}
-	return max(ln.width, 1)
+	return max(min(ln.width, ln.ramp), 1)
 }
 
 func (ln *lane) idle() bool { return ln.inFlight == 0 && len(ln.waiting) == 0 && ln.entering == 0 }
@@ -230,7 +304,7 @@ func (ln *lane) rest() {
 // so it spends no attempt; everything else keeps context.Canceled, and the cause, for the job layer to tell apart.
 func stopped(ctx context.Context) error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return jobs.Snooze(busyDelay, jobs.ReasonLaneBusy)
+		return jobs.Snooze(notReadyDelay, jobs.ReasonLaneBusy)
 	}
 	return fmt.Errorf("stopped before its turn: %w: %w", ctx.Err(), context.Cause(ctx))
 }

@@ -2,24 +2,71 @@ package webhooks
 
 import (
 	"context"
-	"slices"
 	"time"
+
+	"golang.org/x/time/rate"
 
 	"entrega/jobs"
 )
 
-// observe takes in what the database says of the endpoint.
-func (l *lanes) observe(ln *lane, h health, backlog bool) {
+// briefing is what was read of the lane's endpoint last.
+func (l *lanes) briefing(ln *lane) briefing {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	ln.failing, ln.pauseUntil, ln.backlog = !h.failingSince.IsZero(), h.pauseUntil, backlog
+	return ln.known
+}
+
+// refreshes reports whether the caller should read the endpoint again, because nobody else does.
+func (l *lanes) refreshes(ln *lane) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if ln.refreshing {
+		return false
+	}
+	ln.refreshing = true
+	return true
+}
+
+// observe takes in what the database says of the endpoint, unless that is older than what is known.
+func (l *lanes) observe(ln *lane, b briefing) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	ln.refreshing = false
+	if b.asked.Before(ln.known.asked) || b.asked.Before(ln.since) {
+		return
+	}
+	ln.known = b
+	ln.backlog = b.Backlog || ln.limit > 0 || b.asked.Sub(ln.heldAt) < shownAfter
+	if b.asked.After(ln.healthAt) {
+		l.setHealth(ln, b.health)
+	}
+}
+
+// forget has the endpoints of a project read again before anything is sent to them.
+func (l *lanes) forget(project string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, ln := range l.byID {
+		if project == "" || ln.projectID == project {
+			ln.known, ln.since = briefing{}, time.Now()
+		}
+	}
 }
 
 // health takes in what an attempt changed.
 func (l *lanes) health(ln *lane, h health) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	ln.healthAt, ln.known = time.Now(), briefing{}
+	ln.since = ln.healthAt
+	l.setHealth(ln, h)
+}
+
+func (l *lanes) setHealth(ln *lane, h health) {
 	ln.failing, ln.pauseUntil = !h.failingSince.IsZero(), h.pauseUntil
+	if ln.failing {
+		ln.ramp, ln.successes = 1, 0
+	}
 }
 
 // succeeded remembers when the newest success started, and reports whether the endpoint was taken for healthy.
@@ -38,14 +85,110 @@ func (l *lanes) lastSuccess(ln *lane) time.Time {
 	return ln.lastSuccess
 }
 
-// worked are the tasks of an endpoint that were worked here last.
-func (l *lanes) worked(endpointID string) []int64 {
+// resize takes over a newer target's limits.
+func (l *lanes) resize(ln *lane, t *target) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if ln := l.byID[endpointID]; ln != nil {
-		return slices.Clone(ln.done)
+	l.adopt(ln, t)
+}
+
+// known is the last task up to which the lane knows what comes first.
+func (l *lanes) knownThrough(ln *lane) int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return ln.order.through
+}
+
+// learn tells a lane one wide what is due. Without an answer it is asked again with the next task.
+func (l *lanes) learn(ln *lane, due []int64, through int64, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	ln.order.looking = false
+	if !ok {
+		return
 	}
-	return nil
+	if len(ln.waiting) > 0 {
+		through = max(through, ln.waiting[0].taskID)
+	}
+	ln.order.learn(due, through, ln.waiting.has)
+	l.admit(ln)
+}
+
+// wants says how much of an endpoint's backlog its lane here could use, and behind which task all must wait in the table.
+func (l *lanes) wants(endpointID string) (appetite int, limit int64, own bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	ln := l.byID[endpointID]
+	if ln == nil || !ln.lease.good() {
+		return laneWindow, 0, false
+	}
+	return ln.appetite, ln.limit, true
+}
+
+// promoted takes in what a promotion brought: ids, of as many as there was room for.
+func (l *lanes) promoted(endpointID string, ids []int64, room int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	ln := l.byID[endpointID]
+	if ln == nil {
+		return
+	}
+	now := time.Now()
+	more := room <= 0 || len(ids) >= room
+	if len(ids) > 0 {
+		switch since := now.Sub(ln.promotedAt); {
+		case since < slowAfter/8:
+			ln.appetite = min(2*ln.appetite, laneWindow)
+		case since > slowAfter:
+			ln.appetite = max(ln.appetite/2, min(2*ln.room(), laneWindow), leastAppetite)
+		}
+		ln.promotedAt = now
+		if ln.limit > 0 {
+			ln.limit = max(ln.limit, ids[len(ids)-1])
+		}
+	}
+	if !more && now.Sub(ln.limitedAt) > shownAfter {
+		ln.limit = 0
+	}
+	ln.backlog = more || ln.limit > 0 || now.Sub(ln.heldAt) < shownAfter
+}
+
+// look goes over the lanes now and then: waiters of one that makes no progress go back to the table, and one that waits for a
+// task which does not come asks again.
+func (l *lanes) look() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	for id, ln := range l.byID {
+		still := now.Sub(ln.progressAt)
+		if keep := max(2*ln.room(), leastAppetite); still > slowAfter && len(ln.waiting) > keep {
+			for len(ln.waiting) > keep {
+				l.sendBack(ln, ln.waiting.last())
+			}
+			ln.appetite = keep
+		}
+		if ln.inFlight == 0 && len(ln.waiting) > 0 && still > lookEvery {
+			l.ask(ln, still)
+		}
+		if ln.backlog && ln.inFlight+len(ln.waiting) < leastAppetite && now.Sub(ln.askedAt) > shownAfter/2 {
+			ln.askedAt = now
+			l.drained(id)
+		}
+	}
+}
+
+// ask starts the order of a stuck lane anew. When that does not help for long, whoever has come may go.
+func (l *lanes) ask(ln *lane, still time.Duration) {
+	first := ln.waiting[0].taskID
+	if still > 2*slowAfter {
+		ln.order.expected, ln.order.through = nil, max(ln.order.through, first)
+		l.admit(ln)
+		return
+	}
+	if !ln.order.looking {
+		ln.order = order{looking: true, done: ln.order.done}
+		l.unsure(ln)
+	}
 }
 
 // pace waits until the endpoint's rate allows one more request, holding the place meanwhile. A wait that is too long for a
@@ -56,7 +199,7 @@ func (l *lanes) pace(ctx context.Context, ln *lane) error {
 	if delay == 0 {
 		return nil
 	}
-	if delay > parkAtMost {
+	if delay > paceAtMost {
 		r.Cancel()
 		return jobs.Snooze(delay, reasonRate)
 	}
@@ -69,4 +212,24 @@ func (l *lanes) pace(ctx context.Context, ln *lane) error {
 		r.Cancel()
 		return stopped(ctx)
 	}
+}
+
+// restUntil is when the lane's rate allows the next request, counted from now; zero without a rate.
+func (ln *lane) restUntil(now time.Time) time.Duration {
+	limit := ln.limiter.Limit()
+	if limit == rate.Inf {
+		return 0
+	}
+	missing := 1 - ln.limiter.TokensAt(now)
+	return max(0, time.Duration(missing/float64(limit)*float64(time.Second)))
+}
+
+// restFor keeps the lane's rate from allowing a request before some time has passed.
+func (ln *lane) restFor(wait time.Duration) {
+	limit := ln.limiter.Limit()
+	if limit == rate.Inf || wait <= 0 {
+		return
+	}
+	interval := time.Duration(float64(time.Second) / float64(limit))
+	ln.limiter.AllowN(time.Now().Add(wait-interval), 1)
 }

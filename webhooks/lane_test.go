@@ -3,6 +3,7 @@ package webhooks
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"testing"
 	"time"
@@ -18,12 +19,14 @@ type laneBundle struct {
 	t       *testing.T
 	now     time.Time
 	drained []string
+	unsure  int
 }
 
 func setupLanes(t *testing.T, maxParked int) *laneBundle {
 	t.Helper()
 	b := &laneBundle{t: t, now: time.Now()}
-	b.lanes = newLanes(func() time.Time { return b.now }, maxParked, func(id string) { b.drained = append(b.drained, id) })
+	b.lanes = newLanes(func() time.Time { return b.now }, maxParked, func(id string) { b.drained = append(b.drained, id) },
+		func(*lane) { b.unsure++ })
 	return b
 }
 
@@ -31,6 +34,8 @@ func (b *laneBundle) lane(id string, width int) *lane {
 	b.t.Helper()
 	ln := b.hold(&target{id: id, projectID: "project", maxInFlight: width})
 	b.drop(ln)
+	ln.order.through = math.MaxInt64 // Nothing is due that has not come.
+	ln.ramp = width
 	return ln
 }
 
@@ -80,7 +85,7 @@ func TestLane_PlacesAreHadInTheOrderOfTaskIDs(t *testing.T) {
 	}
 	var order []int64
 	for range 4 {
-		b.leave(ln, 1, false)
+		b.leave(ln, 1, resultSuccess)
 		for id, answer := range answers(waiters) {
 			if answer == "place" {
 				order = append(order, id)
@@ -107,13 +112,13 @@ func TestLane_NeverMoreInFlightThanItsWidthAndOneWhileFailing(t *testing.T) {
 		t.Errorf("%d places in a lane 3 wide", places)
 	}
 	b.health(ln, health{failingSince: b.now, failures: 1})
-	b.leave(ln, 1, false)
-	b.leave(ln, 1, false)
+	b.leave(ln, 1, resultSuccess)
+	b.leave(ln, 1, resultSuccess)
 	if ln.inFlight != 1 {
 		t.Errorf("%d in flight while failing, want 1", ln.inFlight)
 	}
 	b.health(ln, health{})
-	b.leave(ln, 1, false)
+	b.leave(ln, 1, resultSuccess)
 	if ln.inFlight != 3 {
 		t.Errorf("%d in flight after the first success, want 3", ln.inFlight)
 	}
@@ -134,7 +139,7 @@ func TestLane_AFailureOrAPauseSendsTheWaitersAway(t *testing.T) {
 			}
 		}
 		b.health(ln, h)
-		b.leave(ln, 1, reason == reasonFailing)
+		b.leave(ln, 1, map[bool]result{true: resultFailure, false: resultRejection}[reason == reasonFailing])
 		want := map[int64]string{1: reason, 2: reason, 3: reason}
 		if diff := cmp.Diff(want, answers(waiters)); diff != "" {
 			t.Errorf("%s: waiters (-want +got):\n%s", reason, diff)
@@ -157,7 +162,7 @@ func TestLane_ARejectedMessageLetsTheNextOneProbe(t *testing.T) {
 	}
 	w, _ := b.join(ln, 2)
 	b.health(ln, health{failingSince: b.now, failures: 1})
-	b.leave(ln, 1, false)
+	b.leave(ln, 1, resultSuccess)
 	if got := answers(map[int64]*waiter{2: w})[2]; got != "place" {
 		t.Errorf("the next one was told %q", got)
 	}
@@ -196,7 +201,7 @@ func TestLane_AWaiterWhoseContextEndsGivesUpItsTurn(t *testing.T) {
 	if err := b.enter(ctx, held, 2); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v, want one that keeps context.Canceled", err)
 	}
-	b.leave(ln, 1, false)
+	b.leave(ln, 1, resultSuccess)
 	if ln.inFlight != 0 || b.parked != 0 || len(ln.waiting) != 0 {
 		t.Errorf("%d in flight, %d parked, %d waiting", ln.inFlight, b.parked, len(ln.waiting))
 	}
@@ -211,20 +216,20 @@ func TestLane_AsksForItsBacklogAsItDrains(t *testing.T) {
 			if _, err := b.join(ln, 1); err != nil {
 				t.Fatal(err)
 			}
-			b.leave(ln, 1, false)
+			b.leave(ln, 1, resultSuccess)
 		}
 	}
 	run(3)
 	if len(b.drained) != 0 {
 		t.Errorf("asked %d times without a backlog", len(b.drained))
 	}
-	b.observe(ln, health{}, true)
+	b.observe(ln, briefing{Backlog: true, asked: time.Now()})
 	if _, err := b.join(ln, 1); err != nil { // Keeps the lane from being idle.
 		t.Fatal(err)
 	}
-	run(laneWindow)
-	if n := len(b.drained); n != 2 {
-		t.Errorf("asked %d times while %d went through a busy lane, want 2", n, laneWindow)
+	run(3 * firstAppetite)
+	if n := len(b.drained); n != 6 {
+		t.Errorf("asked %d times while %d went through a busy lane, want each time half its appetite did", n, 3*firstAppetite)
 	}
 }
 

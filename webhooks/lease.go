@@ -37,30 +37,49 @@ func (l lease) good() bool { return time.Now().Before(l.until) }
 type leaseState struct {
 	lease
 	taken bool
+	// holder is the live node that has it, when it was not taken.
+	holder string
+	// restFor is how long the endpoint's rate must rest: the former holder's last request counts.
+	restFor time.Duration
 	health
 }
 
-// takeLease takes or renews the lease of a lane with one UPDATE. It fails to when another node that is alive holds it.
+// takeLease takes or renews the lease of a lane with one UPDATE. It fails to when another node that is alive holds it. A holder
+// that never gave the lease up may have sent a moment ago.
 func takeLease(ctx context.Context, db store.DB, node, project, endpointID string) (leaseState, error) {
 	asked := time.Now()
 	var s leaseState
-	var since, pause *time.Time
+	var since, pause, until *time.Time
+	var rest float64
 	err := db.QueryRow(ctx, `
-		update endpoint_lanes l set holder = @node, busy_until = now() + make_interval(secs => @secs)
-		where l.project_id = @project and l.endpoint_id = @endpoint
-		  and (l.holder is null or l.holder = @node or l.busy_until < now()
-		       or not exists (select from nodes n where n.id = l.holder and n.seen_at > now() - make_interval(secs => @dead)))
-		returning l.busy_until, l.failing_since, l.failures_in_a_row, l.pause_until`,
+		with was as (
+			select l.endpoint_id, l.holder, l.failing_since, l.failures_in_a_row, l.pause_until,
+			       l.holder is null or l.holder = @node or l.busy_until < now()
+			       or not exists (select from nodes n where n.id = l.holder and n.seen_at > now() - make_interval(secs => @dead)) as free,
+			       case when l.holder is null then greatest(extract(epoch from l.rate_next_at - now()), 0)
+			            when l.holder <> @node then coalesce(1 / e.rate_per_second, 0) end as rest
+			from endpoint_lanes l join endpoints e on e.id = l.endpoint_id
+			where l.project_id = @project and l.endpoint_id = @endpoint for update of l
+		), taken as (
+			update endpoint_lanes l set holder = @node, busy_until = now() + make_interval(secs => @secs)
+			from was where l.endpoint_id = was.endpoint_id and was.free
+			returning l.endpoint_id, l.busy_until
+		)
+		select taken.busy_until, coalesce(was.holder, ''), coalesce(was.rest, 0)::float8, was.failing_since, was.failures_in_a_row, was.pause_until
+		from was left join taken on true`,
 		pgx.StrictNamedArgs{"node": node, "project": project, "endpoint": endpointID, "secs": leaseFor.Seconds(), "dead": nodeDeadAfter.Seconds()},
-	).Scan(&s.busyUntil, &since, &s.failures, &pause)
+	).Scan(&until, &s.holder, &rest, &since, &s.failures, &pause)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return leaseState{}, nil
 	}
 	if err != nil {
 		return leaseState{}, fmt.Errorf("take the lease of a lane: %w", err)
 	}
-	s.taken, s.until = true, asked.Add(leaseFor-leaseMargin)
-	s.failingSince, s.pauseUntil = orZero(since), orZero(pause)
+	if until == nil {
+		return s, nil
+	}
+	s.taken, s.until, s.busyUntil = true, asked.Add(leaseFor-leaseMargin), *until
+	s.failingSince, s.pauseUntil, s.restFor = orZero(since), orZero(pause), time.Duration(rest*float64(time.Second))
 	return s, nil
 }
 
@@ -82,8 +101,11 @@ func (l *lanes) holds(ln *lane) bool {
 func (l *lanes) leased(ln *lane, s leaseState) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	ln.lease = s.lease
-	ln.failing, ln.pauseUntil = !s.failingSince.IsZero(), s.pauseUntil
+	if ln.lease.busyUntil.IsZero() {
+		ln.restFor(s.restFor)
+	}
+	ln.lease, ln.healthAt = s.lease, time.Now()
+	l.setHealth(ln, s.health)
 }
 
 // leaseRow is one lane in a statement on many.
@@ -91,6 +113,11 @@ type leaseRow struct {
 	endpointID  string
 	busyUntil   time.Time
 	lastSuccess time.Time
+	restFor     time.Duration
+}
+
+func (ln *lane) row(now time.Time) leaseRow {
+	return leaseRow{endpointID: ln.endpointID, busyUntil: ln.lease.busyUntil, lastSuccess: ln.lastSuccess, restFor: ln.restUntil(now)}
 }
 
 // duties lists what the lease keeper has to do now: leases of busy lanes to renew, and those of idle lanes to give up. The
@@ -100,7 +127,7 @@ func (l *lanes) duties() (renew, release []leaseRow) {
 	defer l.mu.Unlock()
 	now := time.Now()
 	for id, ln := range l.byID {
-		row := leaseRow{endpointID: id, busyUntil: ln.lease.busyUntil, lastSuccess: ln.lastSuccess}
+		row := ln.row(now)
 		switch {
 		case !ln.idle():
 			if ln.lease.until.Sub(now) < renewAhead {
@@ -121,9 +148,10 @@ func (l *lanes) duties() (renew, release []leaseRow) {
 func (l *lanes) everything() (release []leaseRow) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	now := time.Now()
 	for id, ln := range l.byID {
 		delete(l.byID, id)
-		release = append(release, leaseRow{endpointID: id, busyUntil: ln.lease.busyUntil, lastSuccess: ln.lastSuccess})
+		release = append(release, ln.row(now))
 	}
 	return release
 }
@@ -148,7 +176,7 @@ func (l *lanes) renewed(asked time.Time, wanted []leaseRow, got map[string]time.
 
 // renewLeases renews in one statement and returns the new instants by endpoint.
 func renewLeases(ctx context.Context, db store.DB, node string, rows []leaseRow) (map[string]time.Time, error) {
-	ids, _, _ := columns(rows)
+	ids, _, _, _ := columns(rows)
 	found, err := db.Query(ctx, `
 		update endpoint_lanes set busy_until = now() + make_interval(secs => $3)
 		where endpoint_id = any($1) and holder = $2 returning endpoint_id, busy_until`, ids, node, leaseFor.Seconds())
@@ -167,22 +195,24 @@ func renewLeases(ctx context.Context, db store.DB, node string, rows []leaseRow)
 // releaseLeases gives leases up in one statement, and writes down the newest successes, which healthy lanes keep to
 // themselves. A lease that was taken again meanwhile has another instant and stays.
 func releaseLeases(ctx context.Context, db store.DB, node string, rows []leaseRow) error {
-	ids, untils, successes := columns(rows)
+	ids, untils, successes, rests := columns(rows)
 	_, err := db.Exec(ctx, `
-		update endpoint_lanes l set holder = null, busy_until = '-infinity', last_success_at = greatest(l.last_success_at, r.success)
-		from unnest($1::text[], $2::timestamptz[], $3::timestamptz[]) as r (endpoint_id, busy_until, success)
-		where l.endpoint_id = r.endpoint_id and l.holder = $4 and l.busy_until = r.busy_until`, ids, untils, successes, node)
+		update endpoint_lanes l set holder = null, busy_until = '-infinity', last_success_at = greatest(l.last_success_at, r.success),
+			rate_next_at = case when r.rest > 0 then now() + make_interval(secs => r.rest) end
+		from unnest($1::text[], $2::timestamptz[], $3::timestamptz[], $4::float8[]) as r (endpoint_id, busy_until, success, rest)
+		where l.endpoint_id = r.endpoint_id and l.holder = $5 and l.busy_until = r.busy_until`, ids, untils, successes, rests, node)
 	if err != nil {
 		return fmt.Errorf("release leases: %w", err)
 	}
 	return nil
 }
 
-func columns(rows []leaseRow) (ids []string, untils []time.Time, successes []*time.Time) {
+func columns(rows []leaseRow) (ids []string, untils []time.Time, successes []*time.Time, rests []float64) {
 	for _, row := range rows {
 		ids = append(ids, row.endpointID)
 		untils = append(untils, row.busyUntil)
 		successes = append(successes, orNull(row.lastSuccess))
+		rests = append(rests, row.restFor.Seconds())
 	}
-	return ids, untils, successes
+	return ids, untils, successes, rests
 }

@@ -50,19 +50,41 @@ func TestNodes_ALiveHoldersLeaseIsRespected(t *testing.T) {
 	b := setup(t)
 	r := b.receiver()
 	e := b.create(webhooks.Settings{URL: r.url}).Endpoint.ID
-	b.exec(`insert into nodes (id, host, version, seen_at) values ('node_live', 'h', '1', now() + interval '1 hour')`)
-	b.exec(`update endpoint_lanes set holder = 'node_live', busy_until = now() + interval '1 hour' where endpoint_id = $1`, e)
-	b.start()
+	if _, err := b.endpoints.Pause(b.ctx, b.owner, e); err != nil {
+		t.Fatal(err)
+	}
+	n := b.start()
 	b.publish("order-1")
 	id := b.delivery("order-1", e).ID
+	b.exec(`insert into nodes (id, host, version, seen_at) values ('node_live', 'h', '1', now() + interval '1 hour')`)
+	b.exec(`update endpoint_lanes set holder = 'node_live', busy_until = now() + interval '1 hour' where endpoint_id = $1`, e)
+	b.exec(`update endpoints set paused_at = null where id = $1`, e)
+	n.deliverer.Sweep(b.ctx)
+	if state := b.states(e)["pending"]; state != 1 {
+		t.Errorf("a node promoted for a lane that another holds: %v", b.states(e))
+	}
+	b.exec(`update river_job set state = 'available' where id = $1`, id)
 	b.await("the delivery to be put off", func() bool { return b.task(id).Reason == "lane_elsewhere" })
+	const queue = `select queue from river_job where id = $1`
+	if got, want := value[string](b, queue, id), jobs.NodeQueue(jobs.QueueWebhook, "node_live"); got != want {
+		t.Errorf("the delivery is in the queue %s, want %s", got, want)
+	}
+	b.publish("order-2")
+	second := b.delivery("order-2", e).ID
+	if got := value[string](b, queue, second); got != jobs.NodeQueue(jobs.QueueWebhook, "node_live") {
+		t.Errorf("a new delivery is in the queue %s, want the holder's at once", got)
+	}
 	if n, attempts := r.count(), len(b.records(id)); n != 0 || attempts != 0 {
 		t.Errorf("%d requests and %d ledger rows", n, attempts)
 	}
 	b.exec(`delete from nodes where id = 'node_live'`)
-	b.await("the delivery to be made", func() bool { b.allDue(); return b.task(id).State == jobs.StateCompleted })
+	n.deliverer.Sweep(b.ctx)
+	b.await("the deliveries to be made", func() bool { b.allDue(); return b.states(e)["completed"] == 2 })
 	if task := b.task(id); task.Attempt != 1 {
 		t.Errorf("the wait for another node's lane spent attempts: %d", task.Attempt)
+	}
+	if got := r.ids(); len(got) != 2 {
+		t.Errorf("arrived %v", got)
 	}
 }
 

@@ -25,6 +25,27 @@ func (p *parking) next() *waiter {
 	return heap.Pop(p).(*waiter)
 }
 
+// last is the waiter with the highest task id, nil when there is none.
+func (p parking) last() *waiter {
+	var last *waiter
+	for _, w := range p {
+		if last == nil || w.taskID > last.taskID {
+			last = w
+		}
+	}
+	return last
+}
+
+// has reports whether a task waits.
+func (p parking) has(taskID int64) bool {
+	for _, w := range p {
+		if w.taskID == taskID {
+			return true
+		}
+	}
+	return false
+}
+
 // remove takes a waiter out and reports whether it was still there.
 func (p *parking) remove(w *waiter) bool {
 	if w.index < 0 {

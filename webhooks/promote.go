@@ -20,61 +20,127 @@ type backlog struct {
 	Held          bool       `db:"held"`
 	Failing       bool       `db:"failing"`
 	LastFailureAt *time.Time `db:"last_failure_at"`
-	// Queued is how many deliveries River has in its hands, as far as the window goes.
-	Queued int `db:"queued"`
-	// Cooling tells of deliveries that wait for a failing endpoint's next probe.
+	// Holder is the live node that works the lane.
+	Holder string `db:"holder"`
+	// Queued tells of deliveries in River's hands, Cooling of such that wait for a failing endpoint's next probe.
+	Queued  bool `db:"queued"`
 	Cooling bool `db:"cooling"`
 }
 
-// room is how many deliveries may be promoted at now. A failing endpoint gets one when nothing else will probe it for a while.
+// room is how many deliveries may be in River's hands at now. A failing endpoint gets one when nothing else will probe it for a
+// while.
 func (b backlog) room(now time.Time) int {
 	switch {
 	case b.Gone:
-		return laneWindow - b.Queued
+		return laneWindow
 	case b.Held:
 		return 0
 	case !b.Failing:
-		return laneWindow - b.Queued
-	case b.Queued > 0 || b.Cooling || b.LastFailureAt != nil && now.Sub(*b.LastFailureAt) < cooldown:
+		return laneWindow
+	case b.Queued || b.Cooling || b.LastFailureAt != nil && now.Sub(*b.LastFailureAt) < cooldown:
 		return 0
 	default:
 		return 1
 	}
 }
 
-// promote moves deliveries of some endpoints from the table into River's hands, in the order of their ids, as far as each
-// window has room. The tasks in done have been worked here and hold no place, though River may not have written that yet.
-func promote(ctx context.Context, db store.DB, now time.Time, endpointIDs []string, done []int64) error {
-	backlogs, err := readBacklogs(ctx, db, now, endpointIDs, done)
-	if err != nil {
-		return err
-	}
-	for _, b := range backlogs {
-		room := b.room(now)
-		if room <= 0 {
-			continue
-		}
-		if _, err := jobs.Promote(ctx, db, b.EndpointID, room); err != nil {
-			return err
-		}
-	}
-	return nil
+// promotion is what one endpoint's promotion brought.
+type promotion struct {
+	// room is how many there was room for, ids are those that are in River's hands now, in order.
+	room int
+	ids  []int64
 }
 
-func readBacklogs(ctx context.Context, db store.DB, now time.Time, endpointIDs []string, done []int64) ([]backlog, error) {
+// promoter says for whom deliveries are promoted.
+type promoter struct {
+	now time.Time
+	// node is the one that asks; it leaves alone the lanes of other live nodes. Empty leaves alone every lane that a node holds.
+	node string
+	// want bounds what may be in River's hands. limit, when it is not 0, is the last delivery that may be there while others wait.
+	want  int
+	limit int64
+	// resumed is a person's word that deliveries go on, to a failing endpoint too and whoever holds its lane.
+	resumed bool
+}
+
+// promote moves deliveries of some endpoints from the table into River's hands, in the order of their ids, as far as each
+// window has room.
+func promote(ctx context.Context, db store.DB, p promoter, endpointIDs ...string) (map[string]promotion, error) {
+	backlogs, err := readBacklogs(ctx, db, p.now, endpointIDs)
+	if err != nil {
+		return nil, err
+	}
+	done := make(map[string]promotion, len(backlogs))
+	for _, b := range backlogs {
+		b.Failing = b.Failing && !p.resumed
+		room := min(b.room(p.now), p.want)
+		if room <= 0 || b.Holder != "" && b.Holder != p.node && !p.resumed {
+			continue
+		}
+		queue := jobs.QueueWebhook
+		if b.Holder != "" {
+			queue = jobs.NodeQueue(queue, b.Holder)
+		}
+		if done[b.EndpointID], err = promoteOne(ctx, db, b.EndpointID, queue, room, p.limit); err != nil {
+			return done, err
+		}
+	}
+	return done, nil
+}
+
+// promoteOne works in one round trip and, outside of a caller's transaction, one of its own. The lane's row is locked first: two
+// who promote at once would each fill the same room. Nothing is lost when the commit is: then all waits where it was.
+func promoteOne(ctx context.Context, db store.DB, endpointID, queue string, want int, limit int64) (promotion, error) {
+	var p promotion
+	batch := &pgx.Batch{}
+	batch.Queue(`select set_config('synchronous_commit', 'off', true)`)
+	batch.Queue(`select from endpoint_lanes where endpoint_id = $1 for update`, endpointID)
+	if limit > 0 {
+		batch.Queue(`update river_job set state = 'pending' where endpoint_id = $1 and state = 'available' and id > $2`, endpointID, limit)
+	}
+	batch.Queue(`
+		with queued as (
+			select least(count(*), $3) as n from (
+				select from river_job where endpoint_id = $1 and state in ('available', 'running') limit $3) w
+		), next as materialized (
+			select id from (
+				(select id from river_job where endpoint_id = $1 and state = 'pending' order by id limit $3)
+				union all
+				(select id from river_job where endpoint_id = $1 and state = 'scheduled' and outcome = 'snooze' and metadata ->> 'reason' = $4
+				 order by id limit $3)
+			) w order by id limit (select $3 - n from queued)
+		), moved as (
+			update river_job j set state = 'available', queue = $2, scheduled_at = now()
+			from next where j.id = next.id and j.state in ('pending', 'scheduled')
+			returning j.id
+		), told as (
+			select pg_notify(concat(current_schema(), '.river_insert'), json_build_object('queue', $2::text)::text) from (select from moved limit 1) w
+		)
+		select $3 - queued.n, coalesce((select array_agg(id order by id) from moved), '{}'), (select count(*) from told) from queued`,
+		endpointID, queue, want, jobs.ReasonLaneBusy).QueryRow(func(row pgx.Row) error {
+		var told int
+		return row.Scan(&p.room, &p.ids, &told)
+	})
+	if err := db.SendBatch(ctx, batch).Close(); err != nil {
+		return p, fmt.Errorf("promote deliveries of an endpoint: %w", err)
+	}
+	return p, nil
+}
+
+func readBacklogs(ctx context.Context, db store.DB, now time.Time, endpointIDs []string) ([]backlog, error) {
 	rows, err := db.Query(ctx, `
 		select b.endpoint_id,
 		       e.id is null or e.deleted_at is not null or e.disabled_at is not null as gone,
 		       e.paused_at is not null or coalesce(l.pause_until > @now, false) as held,
 		       l.failing_since is not null as failing, l.last_failure_at,
-		       (select count(*) from (select from river_job j where j.endpoint_id = b.endpoint_id
-		                              and j.state in ('available', 'running') and not (j.state = 'running' and j.id = any(@done))
-		                              limit @window) w) as queued,
+		       coalesce(n.id, '') as holder,
+		       exists (select from river_job j where j.endpoint_id = b.endpoint_id and j.state in ('available', 'running')) as queued,
 		       exists (select from river_job j where j.endpoint_id = b.endpoint_id and j.state = 'scheduled') as cooling
 		from unnest(@ids::text[]) as b (endpoint_id)
 		left join endpoints e on e.id = b.endpoint_id
-		left join endpoint_lanes l on l.endpoint_id = b.endpoint_id`,
-		pgx.StrictNamedArgs{"ids": endpointIDs, "now": now, "window": laneWindow, "done": done})
+		left join endpoint_lanes l on l.endpoint_id = b.endpoint_id
+		left join nodes n on n.id = l.holder and l.busy_until > now() and n.seen_at > now() - make_interval(secs => @dead)`,
+		pgx.StrictNamedArgs{"ids": endpointIDs, "now": now, "dead": nodeDeadAfter.Seconds()})
 	if err != nil {
 		return nil, fmt.Errorf("read backlogs: %w", err)
 	}
@@ -83,6 +149,25 @@ func readBacklogs(ctx context.Context, db store.DB, now time.Time, endpointIDs [
 		return nil, fmt.Errorf("read backlogs: %w", err)
 	}
 	return backlogs, nil
+}
+
+// dueAfter lists what is due of an endpoint behind a task, in order, and up to which task that is all.
+func dueAfter(ctx context.Context, db store.DB, endpointID string, after int64) (due []int64, through int64, err error) {
+	const most = 4 * laneWindow
+	rows, err := db.Query(ctx, `
+		select id from river_job
+		where endpoint_id = $1 and id > $2 and (state = 'running' or state = 'available' and scheduled_at <= now() + make_interval(secs => $3))
+		order by id limit $4`, endpointID, after, 1.1*elsewhereDelay.Seconds(), most)
+	if err != nil {
+		return nil, 0, fmt.Errorf("see what is due: %w", err)
+	}
+	if due, err = pgx.CollectRows(rows, pgx.RowTo[int64]); err != nil {
+		return nil, 0, fmt.Errorf("see what is due: %w", err)
+	}
+	if len(due) > 0 {
+		through = due[len(due)-1]
+	}
+	return due, through, nil
 }
 
 // backlogged lists the endpoints that have deliveries waiting in the table. It walks from one endpoint to the next along the
@@ -108,27 +193,16 @@ func backlogged(ctx context.Context, db store.DB) ([]string, error) {
 	return ids, nil
 }
 
-// wakeTx brings forward the deliveries that were put off without a request because the endpoint failed, was paused or was
-// busy: those within the window are due now, the others wait in the table, all in the order of their ids. Waits that an
-// attempt led to stay as they were recorded.
+// wakeTx lets the deliveries wait in the table that were put off without a request because the endpoint failed, was paused or was
+// busy: a promotion brings them back, in the order of their ids. Waits that an attempt led to stay as they were recorded.
 func wakeTx(ctx context.Context, tx pgx.Tx, endpointID string) error {
-	tag, err := tx.Exec(ctx, `
-		with due as materialized (
-			select id from river_job
-			where endpoint_id = $1 and state = 'scheduled' and kind = $2
-			  and (outcome is null or outcome = 'snooze' and metadata ->> 'reason' = any($4))
-			order by id for update skip locked
-		), placed as (
-			select id, row_number() over (order by id) as place from due
-		)
-		update river_job j set scheduled_at = now(), state = case when p.place <= $3 then 'available' else 'pending' end::river_job_state
-		from placed p where j.id = p.id and j.state = 'scheduled'`,
-		endpointID, Deliver.Name, laneWindow, []string{reasonFailing, reasonPaused, reasonPausedByPerson, jobs.ReasonLaneBusy})
+	_, err := tx.Exec(ctx, `
+		update river_job set state = 'pending', scheduled_at = now()
+		where endpoint_id = $1 and state = 'scheduled' and kind = $2
+		  and (outcome is null or outcome = 'snooze' and metadata ->> 'reason' = any($3))`,
+		endpointID, Deliver.Name, []string{reasonFailing, reasonPaused, reasonPausedByPerson, jobs.ReasonLaneBusy})
 	if err != nil {
 		return fmt.Errorf("wake deliveries: %w", err)
 	}
-	if tag.RowsAffected() == 0 {
-		return nil
-	}
-	return jobs.Nudge(ctx, tx, Deliver.Queue)
+	return nil
 }

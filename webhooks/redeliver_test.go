@@ -196,7 +196,7 @@ func TestRedeliver_GoesOnBehindTheCursorAndStopsForADisabledEndpoint(t *testing.
 		t.Fatal(err)
 	}
 	// As a crash leaves it: three were done, and the cursor stands behind them.
-	third := b.delivery("order-03", e).ID
+	third := b.delivery("order-0003", e).ID
 	b.exec(`update bulk_actions set done = 3, cursor_id = $2, state = 'running' where id = $1`, count.BulkID, third)
 	b.start()
 	if bulk := b.bulkDone(count.BulkID); bulk.Done != 6 {

@@ -73,6 +73,7 @@ func (s *Endpoints) RotateSecret(ctx context.Context, actor tenant.Actor, id str
 	case duplicate:
 		return "", nil
 	default:
+		outlast(ctx)
 		return formatSecret(key), nil
 	}
 }

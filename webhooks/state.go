@@ -159,15 +159,21 @@ func (s *Endpoints) changeState(ctx context.Context, actor tenant.Actor, p tenan
 	if err != nil {
 		return Endpoint{}, fmt.Errorf("change the state of an endpoint: %w", err)
 	}
+	outlast(ctx)
 	return e, nil
 }
 
 // resumeTx lets the deliveries of an endpoint go on at once, as far as its window has room.
 func (s *Endpoints) resumeTx(ctx context.Context, tx pgx.Tx, id string) error {
+	// The lane before the deliveries, in the order that a promotion takes them.
+	if _, err := tx.Exec(ctx, `select pg_notify($2, $1) from endpoint_lanes where endpoint_id = $1 for update`, id, channel); err != nil {
+		return fmt.Errorf("lock a lane: %w", err)
+	}
 	if err := wakeTx(ctx, tx, id); err != nil {
 		return err
 	}
-	return promote(ctx, tx, s.now(), []string{id}, nil)
+	_, err := promote(ctx, tx, promoter{now: s.now(), want: laneWindow, resumed: true}, id)
+	return err
 }
 
 func cleanReason(reason string) (string, error) {

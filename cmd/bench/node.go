@@ -145,9 +145,9 @@ func freeAddr(ctx context.Context) (string, error) {
 
 // project is a tenant to measure with.
 type project struct {
-	in     *installation
-	key    string
-	actor  tenant.Actor
+	in    *installation
+	key   string
+	actor tenant.Actor
 }
 
 func (in *installation) project(ctx context.Context, name string) (*project, error) {

@@ -39,7 +39,15 @@ func OutboxStats(ctx context.Context, db store.DB) (Outbox, error) {
 				select relay_failures from events where fanned_out_at is null and poisoned_at is null limit $1) w
 		) waiting
 		left join (
-			select created_at as at from events where fanned_out_at is null and poisoned_at is null order by seq limit 1
+			with recursive first as (
+				(select project_id, created_at from events where fanned_out_at is null and poisoned_at is null order by project_id, seq limit 1)
+				union all
+				select next.project_id, next.created_at from first cross join lateral (
+					select e.project_id, e.created_at from events e
+					where e.fanned_out_at is null and e.poisoned_at is null and e.project_id > first.project_id
+					order by e.project_id, e.seq limit 1) next
+			)
+			select min(created_at) as at from first
 		) oldest on true
 		cross join (
 			select count(*) as n from (select 1 from events where poisoned_at is not null limit $1) p

@@ -32,22 +32,98 @@ type outboxRow struct {
 	RelayFailures int
 }
 
-// claimFreshTx locks up to limit events that wait and never failed, first published first. It asks for the mark, never
-// for "after the last sequence number": a transaction that commits late has a lower number than ones already relayed.
-func claimFreshTx(ctx context.Context, tx pgx.Tx, limit int) ([]outboxRow, error) {
-	rows, err := tx.Query(ctx, `
-		select seq, project_id, id, relay_failures from events
-		where fanned_out_at is null and poisoned_at is null and relay_after is null
-		order by seq limit $1
-		for update skip locked`, limit)
-	if err != nil {
-		return nil, fmt.Errorf("claim events: %w", err)
+const (
+	// turnProjects is how many projects get a turn in one transaction, and leastShare how many events each may bring at least.
+	turnProjects = 50
+	leastShare   = 10
+	// projectWindow is how many events of a project may wait for their fan-out at once. What is beyond waits in the outbox, where
+	// it is nobody else's concern.
+	projectWindow = 2000
+	// windowFor is how long an event counts that was handed over and never considered.
+	windowFor = time.Minute
+)
+
+// claimTurnTx locks events that wait and never failed, of the projects whose turn it is: those behind a project, in the order of
+// their ids, and the first ones again after the last. Each brings its share of limit, first published first, as far as its window
+// has room. It asks for the mark, never for "after the last sequence number": a transaction that commits late has a lower number
+// than ones already relayed. One relay at a time takes from a project, so that none hands over what comes after before what is
+// before. It returns the project that had its turn last.
+func claimTurnTx(ctx context.Context, tx pgx.Tx, behind string, limit int) (claimed []outboxRow, last string, err error) {
+	projects, err := waitingProjects(ctx, tx, behind)
+	if err != nil || len(projects) == 0 {
+		return nil, behind, err
 	}
-	claimed, err := pgx.CollectRows(rows, pgx.RowToStructByName[outboxRow])
+	rows, err := tx.Query(ctx, `select p from unnest($1::text[]) with ordinality as t (p, place)
+		where pg_try_advisory_xact_lock(hashtextextended('entrega/relay/' || p, 0)) order by place`, projects)
 	if err != nil {
-		return nil, fmt.Errorf("claim events: %w", err)
+		return nil, behind, fmt.Errorf("lock projects: %w", err)
 	}
-	return claimed, nil
+	if projects, err = pgx.CollectRows(rows, pgx.RowTo[string]); err != nil || len(projects) == 0 {
+		return nil, behind, err
+	}
+	rows, err = tx.Query(ctx, `
+		select e.seq, e.project_id, e.id, e.relay_failures
+		from unnest($1::text[]) with ordinality as p (id, place)
+		cross join lateral (
+			select count(*) as n from (
+				select from events v where v.project_id = p.id and v.fanned_out_at is not null and v.considered_at is null
+				and v.fanned_out_at > now() - $4::interval limit $3) w
+		) open
+		cross join lateral (
+			select v.seq, v.project_id, v.id, v.relay_failures from events v
+			where v.project_id = p.id and v.fanned_out_at is null and v.poisoned_at is null and v.relay_after is null
+			order by v.seq limit least($2, $3 - open.n)
+			for update skip locked
+		) e
+		order by p.place, e.seq`, projects, max(limit/len(projects), leastShare), projectWindow, windowFor)
+	if err != nil {
+		return nil, behind, fmt.Errorf("claim events: %w", err)
+	}
+	if claimed, err = pgx.CollectRows(rows, pgx.RowToStructByName[outboxRow]); err != nil {
+		return nil, behind, fmt.Errorf("claim events: %w", err)
+	}
+	return claimed, projects[len(projects)-1], nil
+}
+
+// waitingProjects lists projects with events that wait, those behind a project first. It steps from project to project along the
+// index, so that a project with very many events costs no more than one with a single one.
+func waitingProjects(ctx context.Context, db store.DB, behind string) ([]string, error) {
+	rows, err := db.Query(ctx, `
+		with recursive later as (
+			(select project_id as id from events where fanned_out_at is null and poisoned_at is null and project_id > $1 order by project_id limit 1)
+			union all
+			select (select e.project_id from events e where e.fanned_out_at is null and e.poisoned_at is null and e.project_id > later.id
+			        order by e.project_id limit 1)
+			from later where later.id is not null
+		), sooner as (
+			(select project_id as id from events where fanned_out_at is null and poisoned_at is null and project_id <= $1 order by project_id limit 1)
+			union all
+			select (select e.project_id from events e where e.fanned_out_at is null and e.poisoned_at is null and e.project_id > sooner.id and e.project_id <= $1
+			        order by e.project_id limit 1)
+			from sooner where sooner.id is not null
+		)
+		select id from (
+			(select id, 1 as part from later where id is not null limit $2)
+			union all
+			(select id, 2 from sooner where id is not null limit $2)
+		) w order by part, id limit $2`, behind, turnProjects)
+	if err != nil {
+		return nil, fmt.Errorf("find projects with events that wait: %w", err)
+	}
+	projects, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return nil, fmt.Errorf("find projects with events that wait: %w", err)
+	}
+	return projects, nil
+}
+
+// WakeRelays tells the relays that there may be something to do, as a publish does. A fan-out calls it when it has made room in its
+// project's window. In a transaction it takes effect with the commit.
+func WakeRelays(ctx context.Context, db store.DB) error {
+	if _, err := db.Exec(ctx, `select pg_notify($1, '')`, channel); err != nil {
+		return fmt.Errorf("wake the relays: %w", err)
+	}
+	return nil
 }
 
 // claimOneTx locks one event, unless it is not as row has it any more or another relay holds it: then store.ErrNotFound.

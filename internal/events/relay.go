@@ -45,6 +45,7 @@ type Relay struct {
 	client *jobs.Client
 	logger *slog.Logger
 	batch  int
+	behind string // the project that had its turn last; Run and Sweep are not called at once
 
 	sweepEvery, sweepSoon time.Duration
 }
@@ -139,10 +140,11 @@ func (r *Relay) Sweep(ctx context.Context) (failing bool, err error) {
 	return r.relayFailed(ctx)
 }
 
-// relayFresh hands over the events that never failed, batch by batch, and reports whether some failed now and wait.
+// relayFresh hands over the events that never failed, turn by turn, and reports whether some failed now and wait. It ends when
+// nothing waits for which there is room.
 func (r *Relay) relayFresh(ctx context.Context) (failing bool, err error) {
 	for {
-		claimed, err := r.relayBatch(ctx)
+		claimed, err := r.relayTurn(ctx)
 		if err != nil && (len(claimed) == 0 || !blamesEvent(ctx, err)) {
 			return true, err
 		}
@@ -153,7 +155,7 @@ func (r *Relay) relayFresh(ctx context.Context) (failing bool, err error) {
 				return failing, err
 			}
 		}
-		if len(claimed) < r.batch {
+		if len(claimed) == 0 {
 			return failing, nil
 		}
 	}
@@ -169,15 +171,17 @@ func (r *Relay) relayFailed(ctx context.Context) (failing bool, err error) {
 	return failed || later, err
 }
 
-// relayBatch claims a batch and hands it over in one transaction. It returns what it claimed even when that failed.
-func (r *Relay) relayBatch(ctx context.Context) (claimed []outboxRow, err error) {
+// relayTurn claims what has its turn and hands it over in one transaction. It returns what it claimed even when that failed.
+func (r *Relay) relayTurn(ctx context.Context) (claimed []outboxRow, err error) {
 	ctx, cancel := context.WithTimeout(ctx, handOverTimeout)
 	defer cancel()
 	err = store.InTx(ctx, r.pool, func(tx pgx.Tx) error {
-		claimed, err = claimFreshTx(ctx, tx, r.batch)
+		var last string
+		claimed, last, err = claimTurnTx(ctx, tx, r.behind, r.batch)
 		if err != nil {
 			return err
 		}
+		r.behind = last
 		return r.handOverTx(ctx, tx, claimed)
 	})
 	return claimed, err

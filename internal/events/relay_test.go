@@ -270,6 +270,7 @@ func TestRelay_TroubleOfTheDatabaseIsChargedToNoEvent(t *testing.T) {
 func TestRelay_SchemaThatCannotBeReadIsTold(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
+	b.publish(t, "x")
 	r := b.newRelay(t, 0)
 	b.exec(t, `alter table events rename column relay_after to something_else`)
 	if _, err := r.relayFresh(b.ctx); err == nil {

@@ -1,0 +1,64 @@
+package webhooks
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"entrega/internal/events"
+	"entrega/internal/store"
+)
+
+// keptPayload is the largest payload that waits in memory for its place in the lane; larger ones are read when their turn comes.
+const keptPayload = 32 << 10
+
+// contentKey names an event.
+type contentKey struct{ project, id string }
+
+// content is what a delivery needs of an event. An event never changes.
+type content struct {
+	typ       string
+	data      []byte // nil when it is larger than keptPayload
+	at        time.Time
+	expiresAt time.Time
+}
+
+func readContents(ctx context.Context, db store.DB, keys []contentKey) (map[contentKey]content, error) {
+	projects, ids := make([]string, len(keys)), make([]string, len(keys))
+	for i, k := range keys {
+		projects[i], ids[i] = k.project, k.id
+	}
+	rows, err := db.Query(ctx, `
+		select v.project_id, v.id, v.type, case when octet_length(v.data) <= $3 then v.data end, coalesce(v.occurred_at, v.created_at), v.expires_at
+		from unnest($1::text[], $2::text[]) as k (project, id) join events v on v.project_id = k.project and v.id = k.id`,
+		projects, ids, keptPayload)
+	if err != nil {
+		return nil, fmt.Errorf("read events to deliver: %w", err)
+	}
+	found := make(map[contentKey]content, len(keys))
+	for rows.Next() {
+		var k contentKey
+		var c content
+		var expires *time.Time
+		if err := rows.Scan(&k.project, &k.id, &c.typ, &c.data, &c.at, &expires); err != nil {
+			rows.Close()
+			return nil, fmt.Errorf("read events to deliver: %w", err)
+		}
+		c.expiresAt = orZero(expires)
+		found[k] = c
+	}
+	if err := rows.Err(); err != nil {
+		return nil, fmt.Errorf("read events to deliver: %w", err)
+	}
+	return found, nil
+}
+
+// whole adds the payload where it was too large to wait.
+func (c content) whole(ctx context.Context, db store.DB, k contentKey) (content, error) {
+	if c.data != nil {
+		return c, nil
+	}
+	data, err := events.PayloadByID(ctx, db, k.project, k.id)
+	c.data = data
+	return c, err
+}
