@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
+	"github.com/riverqueue/river/rivertype"
 
 	"entrega/internal/store"
 )
@@ -133,7 +134,9 @@ func prepare[T any](c *Client, k Kind[T], args T, in Insert) (rawArgs, *river.In
 		opts.Queue = in.Queue
 	}
 	if in.Unique {
-		opts.UniqueOpts = river.UniqueOpts{ByArgs: true, ByQueue: true}
+		// River's own choice of states counts completed ones in, as long as their rows are kept: a periodic job would run once a day.
+		opts.UniqueOpts = river.UniqueOpts{ByArgs: true, ByQueue: true, ByState: []rivertype.JobState{rivertype.JobStateAvailable,
+			rivertype.JobStatePending, rivertype.JobStateRetryable, rivertype.JobStateRunning, rivertype.JobStateScheduled}}
 	}
 	return rawArgs{kind: k.Name, json: raw}, opts, nil
 }

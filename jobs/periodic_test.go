@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/riverqueue/river/rivertype"
+
 	"entrega/internal/store"
 	"entrega/internal/tenant"
 )
@@ -47,6 +49,36 @@ func TestPeriodic_RunsOnStartAndOnDemandAndIsNotRetried(t *testing.T) {
 	<-b.events
 	if last, _, err = LastRun(t.Context(), b.pool, p); err != nil || last.State != StateCompleted || last.FailuresInARow != 0 {
 		t.Fatalf("%+v %v", last, err)
+	}
+}
+
+func TestPeriodic_ACompletedRunDoesNotBarTheNext(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	var runs atomic.Int32
+	p := Periodic{Name: "test.periodic", Every: time.Hour, Do: func(context.Context) error { runs.Add(1); return nil }}
+	o := maintenance()
+	o.Periodic = []Periodic{p}
+	b.start(o)
+	for i := range int32(3) {
+		if err := b.client.RunPeriodic(t.Context(), adminActor, p); err != nil {
+			t.Fatalf("run %d: %v", i+1, err)
+		}
+		if e := <-b.events; e.Job.State != rivertype.JobStateCompleted || runs.Load() != i+1 {
+			t.Fatalf("run %d is %s, %d runs in all", i+1, e.Job.State, runs.Load())
+		}
+	}
+}
+
+func TestPeriodic_OneRunAtATime(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	p := Periodic{Name: "test.periodic", Every: time.Hour}
+	if err := b.client.RunPeriodic(t.Context(), adminActor, p); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.client.RunPeriodic(t.Context(), adminActor, p); !IsConflict(err, CodeAlreadyQueued) {
+		t.Errorf("error = %v, want that one is queued", err)
 	}
 }
 
