@@ -3,6 +3,7 @@ package mailer
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -56,6 +57,35 @@ func (m *Mailer) NotifyApprovedTx(ctx context.Context, tx pgx.Tx, r tenant.Acces
 	}
 	if _, err := tx.Exec(ctx, `update access_requests set mail_state = 'sending' where project_id = $1 and id = $2`, r.ProjectID, r.ID); err != nil {
 		return fmt.Errorf("note that a reply is on its way: %w", err)
+	}
+	return nil
+}
+
+// NoteFailedReplies turns the state of requests whose mail will not be sent any more into failed: only its task knows.
+func (m *Mailer) NoteFailedReplies(ctx context.Context, db store.DB, requests []tenant.AccessRequest) error {
+	var ids []string
+	for _, r := range requests {
+		if r.MailState == "sending" {
+			ids = append(ids, r.ID)
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	rows, err := db.Query(ctx, `
+		select n.about_id from notifications n join river_job j on j.id = n.task_id
+		where n.about_id = any($1) and n.kind = $2 and j.state in ('discarded', 'cancelled')`, ids, ApprovalMail.Name)
+	if err != nil {
+		return fmt.Errorf("find replies that failed: %w", err)
+	}
+	failed, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return fmt.Errorf("find replies that failed: %w", err)
+	}
+	for i := range requests {
+		if slices.Contains(failed, requests[i].ID) {
+			requests[i].MailState = "failed"
+		}
 	}
 	return nil
 }

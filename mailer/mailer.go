@@ -68,6 +68,9 @@ func NewMailer(o MailerOptions) (*Mailer, error) {
 // defaultFrom is the sender where nothing is sent, so that captured mails have one.
 const defaultFrom = "Entrega <no-reply@entrega.invalid>"
 
+// Captures says that the installation sends no mail: every mail is kept where its admins see it.
+func (m *Mailer) Captures() bool { return m.installation.Kind == Capture }
+
 // SettingsOf are those that a project's mail leaves by: its own, or the installation's. own tells which.
 func (m *Mailer) SettingsOf(ctx context.Context, db store.DB, project string) (s Settings, own bool, err error) {
 	t, err := m.transportRow(ctx, db, project)

@@ -211,6 +211,7 @@ func moreSamplePages(x text) []sample {
 		{"signup-sent", SignUp(SignUpProps{Layout: outside("Sign up"), Sent: true, SentNote: x("Open the link in the mail that is on its way.")})},
 		{"setup", SetUp(SetUpProps{Layout: outside("Set up"), Token: x("tok")})},
 		{"confirm", Confirm(ConfirmProps{Layout: outside("Confirm"), Token: x("tok"), Email: x("rui@acme.example")})},
+		{"confirm-address", ConfirmAddress(ConfirmAddressProps{Layout: outside("Confirm"), Token: x("tok"), Email: x("rui@acme.example"), Problem: x("taken")})},
 		{"admin-projects", AdminProjects(projects)},
 		{"admin-disabled", AdminDisabled(disabled)},
 		{"admin-system", AdminSystem(sampleAdminSystem(x))},

@@ -49,18 +49,20 @@ func OIDCLoginURL() string { return "/login/oidc" }
 func OIDCLoginWithURL(next string) string {
 	return withQuery("/login/oidc", url.Values{"next": {next}})
 }
-func OIDCCallbackURL() string           { return "/login/oidc/callback" }
-func LogoutURL() string                 { return "/logout" }
-func SignUpURL() string                 { return "/signup" }
-func SignUpSentURL() string             { return "/signup?sent=1" }
-func SetUpURL(token string) string      { return join("setup", token) }
-func ConfirmURL(token string) string    { return join("confirm", token) }
-func ProjectsURL() string               { return "/projects" }
-func RequestAccessURL() string          { return "/projects/access" }
-func AccountURL() string                { return "/account" }
-func PasswordURL() string               { return "/account/password" }
-func RevokeSessionURL(id string) string { return join("account", "sessions", id, "revoke") }
-func RevokeOtherSessionsURL() string    { return "/account/sessions/revoke-others" }
+func OIDCCallbackURL() string               { return "/login/oidc/callback" }
+func LogoutURL() string                     { return "/logout" }
+func SignUpURL() string                     { return "/signup" }
+func SignUpSentURL() string                 { return "/signup?sent=1" }
+func SetUpURL(token string) string          { return join("setup", token) }
+func ConfirmURL(token string) string        { return join("confirm", token) }
+func ConfirmAddressURL(token string) string { return join("confirm", "address", token) }
+func ChangeEmailURL() string                { return "/account/email" }
+func ProjectsURL() string                   { return "/projects" }
+func RequestAccessURL() string              { return "/projects/access" }
+func AccountURL() string                    { return "/account" }
+func PasswordURL() string                   { return "/account/password" }
+func RevokeSessionURL(id string) string     { return join("account", "sessions", id, "revoke") }
+func RevokeOtherSessionsURL() string        { return "/account/sessions/revoke-others" }
 
 // OverviewURL is the first page of a project.
 func OverviewURL(project string) string { return inProject(project) }

@@ -25,7 +25,11 @@ func (s *Server) accountPage(c echo.Context, status int, problems map[string]str
 		return err
 	}
 	own := tenant.SessionID(s.sessions.Token(ctx))
-	return s.page(c, status, views.Account(presentAccount(l, v.user, s.oidcName(), sessions, own, problems)))
+	p := presentAccount(l, v.user, s.oidcName(), sessions, own, problems)
+	if problems["email"] != "" {
+		p.NewEmail = c.Request().PostForm.Get("email")
+	}
+	return s.page(c, status, views.Account(p))
 }
 
 // changePassword sets the visitor's own password; every other session ends.

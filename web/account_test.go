@@ -109,3 +109,36 @@ func TestAccount_NamesBrowsersAsPeopleKnowThem(t *testing.T) {
 		}
 	}
 }
+
+func TestAccount_NewAddressIsAskedForAndConfirmed(t *testing.T) {
+	t.Parallel()
+	p := setup(t)
+	b := p.as("owner")
+	taken := b.send(b.open("/account"), "/account/email", url.Values{"email": {"owner@example.com"}})
+	if taken.status != http.StatusUnprocessableEntity || !strings.Contains(taken.sentences(), "your address already") {
+		t.Errorf("the same address: status %d (%s), want 422 with a sentence", taken.status, taken.sentences())
+	}
+	asked := b.submit(b.open("/account"), "/account/email", url.Values{"email": {"Fresh@example.com"}})
+	if !strings.Contains(asked.flash(), "sends no mail") {
+		t.Errorf("flash %q, want that nothing is sent here", asked.flash())
+	}
+	var to string
+	p.scan(&to, `select r.address from notifications n join mail_recipients r on r.project_id = n.project_id and r.ref = n.recipient_ref where n.kind = 'owner.email_confirmation'`)
+	if to != "fresh@example.com" {
+		t.Errorf("the mail goes to %q", to)
+	}
+	token, err := p.accounts.ChangeEmailLink(p.ctx, p.users["owner"].ID, "fresh@example.com")
+	if err != nil {
+		t.Fatal(err)
+	}
+	link := "/confirm/address/" + token
+	if page := b.open(link); page.heading() != "Move to this address?" || !page.says("fresh@example.com") {
+		t.Errorf("the link opens %q", page.heading())
+	}
+	if done := b.submit(b.open(link), link, nil); !strings.Contains(done.flash(), "fresh@example.com now") {
+		t.Errorf("flash %q", done.flash())
+	}
+	if spent := b.get(link); spent.status != http.StatusGone {
+		t.Errorf("the link again: status %d, want 410", spent.status)
+	}
+}

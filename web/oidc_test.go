@@ -308,7 +308,7 @@ func TestOIDC_SettingsThatCannotWorkAreRefused(t *testing.T) {
 	t.Parallel()
 	p := setup(t)
 	for _, o := range []web.OIDC{{Issuer: "id.example.com", ClientID: "a", ClientSecret: "b"}, {Issuer: "https://id.example.com", ClientSecret: "b"}, {Issuer: "https://id.example.com", ClientID: "a"}} {
-		_, err := web.New(web.Options{Pool: p.pool, Client: p.client, Accounts: p.accounts, Endpoints: p.endpoints, Door: p.door, OIDC: o, PublicURL: &url.URL{Scheme: "https", Host: "entrega.example.com"}})
+		_, err := web.New(web.Options{Pool: p.pool, Client: p.client, Accounts: p.accounts, Endpoints: p.endpoints, Mailer: p.mailer, Door: p.door, OIDC: o, PublicURL: &url.URL{Scheme: "https", Host: "entrega.example.com"}})
 		if err == nil {
 			t.Errorf("New takes %+v", o)
 		}

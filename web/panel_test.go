@@ -15,6 +15,7 @@ import (
 	"entrega/internal/store/storetest"
 	"entrega/internal/tenant"
 	"entrega/jobs"
+	"entrega/mailer"
 	"entrega/web"
 	"entrega/webhooks"
 )
@@ -34,6 +35,7 @@ type panel struct {
 	door      *egress.Door
 	box       *seal.Box
 	endpoints *webhooks.Endpoints
+	mailer    *mailer.Mailer
 	periodic  []jobs.Periodic
 	server    *web.Server
 	url       string
@@ -66,6 +68,8 @@ func setup(t *testing.T) *panel {
 	p.box, err = seal.New(seal.NewKey())
 	must(err)
 	p.endpoints = webhooks.NewEndpoints(webhooks.EndpointsOptions{Pool: p.pool, Client: p.client, Door: p.door, Box: p.box, Logger: quiet})
+	p.mailer, err = mailer.NewMailer(mailer.MailerOptions{Pool: p.pool, Client: p.client, Box: p.box, Door: p.door, Logger: quiet})
+	must(err)
 	p.accounts = tenant.NewAccounts(tenant.AccountsOptions{Pool: p.pool, Passwords: tenant.NewPasswords(tenant.Argon2Params{Time: 1, MemoryKiB: 64, Threads: 1})})
 	p.periodic = []jobs.Periodic{jobs.LedgerPartitions(p.pool)}
 	p.people()
@@ -106,7 +110,7 @@ func (p *panel) serve(scheme string, adjust ...func(*web.Options)) {
 	p.t.Helper()
 	listening := httptest.NewUnstartedServer(nil)
 	public := &url.URL{Scheme: scheme, Host: listening.Listener.Addr().String()}
-	o := web.Options{Pool: p.pool, Client: p.client, Accounts: p.accounts, Endpoints: p.endpoints, Door: p.door, Periodic: p.periodic,
+	o := web.Options{Pool: p.pool, Client: p.client, Accounts: p.accounts, Endpoints: p.endpoints, Mailer: p.mailer, Door: p.door, Periodic: p.periodic,
 		PublicURL: public, Version: "test", Logger: quiet}
 	for _, change := range adjust {
 		change(&o)

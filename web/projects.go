@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/labstack/echo/v4"
 
 	"entrega/internal/alerts"
@@ -77,7 +78,10 @@ func (s *Server) createProject(c echo.Context) error {
 func (s *Server) requestAccess(c echo.Context) error {
 	v, form := visitOf(c), c.Request().PostForm
 	project := form.Get("project")
-	_, err := tenant.RequestAccess(c.Request().Context(), s.pool, v.actor, project, form.Get("reason"))
+	_, err := tenant.RequestAccess(c.Request().Context(), s.pool, v.actor, project, form.Get("reason"),
+		func(tx pgx.Tx, r tenant.AccessRequest) error {
+			return s.mailer.NotifyOwnersTx(c.Request().Context(), tx, r, s.publicURL.String()+views.TeamURL(project))
+		})
 	var invalid *store.InvalidError
 	var conflict *store.ConflictError
 	problem := ""
@@ -91,7 +95,7 @@ func (s *Server) requestAccess(c echo.Context) error {
 	case err != nil:
 		return err
 	default:
-		return s.done(c, "Your request was sent to the owners of the project.", views.ProjectsURL())
+		return s.done(c, "Your request waits for an owner of the project to decide.", views.ProjectsURL())
 	}
 	return s.projectsPage(c, http.StatusUnprocessableEntity, views.ProjectsProps{RequestProject: project, RequestProblem: problem})
 }

@@ -15,6 +15,9 @@ func (s *Server) peopleRoutes() []route {
 		{method: http.MethodPost, path: views.SignUpURL(), handle: s.signUp},
 		{method: http.MethodGet, path: views.ConfirmURL(token), handle: s.showConfirm},
 		{method: http.MethodPost, path: views.ConfirmURL(token), handle: s.confirm},
+		{method: http.MethodGet, path: views.ConfirmAddressURL(token), handle: s.showConfirmAddress},
+		{method: http.MethodPost, path: views.ConfirmAddressURL(token), handle: s.confirmAddress},
+		{method: http.MethodPost, path: views.ChangeEmailURL(), access: loggedIn, handle: s.askNewAddress},
 		{method: http.MethodGet, path: views.OIDCLoginURL(), handle: s.beginOIDC},
 		{method: http.MethodGet, path: views.OIDCCallbackURL(), handle: s.endOIDC},
 

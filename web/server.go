@@ -19,6 +19,7 @@ import (
 	"entrega/internal/egress"
 	"entrega/internal/tenant"
 	"entrega/jobs"
+	"entrega/mailer"
 	"entrega/webhooks"
 )
 
@@ -28,6 +29,7 @@ type Options struct {
 	Client    *jobs.Client
 	Accounts  *tenant.Accounts
 	Endpoints *webhooks.Endpoints
+	Mailer    *mailer.Mailer
 	// Door is what the identity provider is called through. It is needed where there is one.
 	Door *egress.Door
 	// OIDC is the identity provider that people may log in by, beside their passwords.
@@ -54,6 +56,7 @@ type Server struct {
 	client    *jobs.Client
 	accounts  *tenant.Accounts
 	endpoints *webhooks.Endpoints
+	mailer    *mailer.Mailer
 	periodic  []jobs.Periodic
 	publicURL *url.URL
 	// provider is nil where nobody logs in by one.
@@ -77,8 +80,8 @@ type Server struct {
 
 // New makes a Server. It watches the database for the open pages until Close.
 func New(o Options) (*Server, error) {
-	if o.Pool == nil || o.Client == nil || o.Accounts == nil || o.Endpoints == nil || o.PublicURL == nil {
-		return nil, errors.New("web: Pool, Client, Accounts, Endpoints and PublicURL must be given")
+	if o.Pool == nil || o.Client == nil || o.Accounts == nil || o.Endpoints == nil || o.Mailer == nil || o.PublicURL == nil {
+		return nil, errors.New("web: Pool, Client, Accounts, Endpoints, Mailer and PublicURL must be given")
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -89,7 +92,7 @@ func New(o Options) (*Server, error) {
 	if err := o.OIDC.check(o.Door); err != nil {
 		return nil, fmt.Errorf("web: OIDC: %w", err)
 	}
-	s := &Server{pool: o.Pool, client: o.Client, accounts: o.Accounts, endpoints: o.Endpoints, periodic: o.Periodic,
+	s := &Server{pool: o.Pool, client: o.Client, accounts: o.Accounts, endpoints: o.Endpoints, mailer: o.Mailer, periodic: o.Periodic,
 		publicURL: o.PublicURL, signUpClosed: o.SignUpClosed, version: o.Version, log: o.Logger, now: o.Now, crossing: http.NewCrossOriginProtection()}
 	if err := s.crossing.AddTrustedOrigin(o.PublicURL.Scheme + "://" + o.PublicURL.Host); err != nil {
 		return nil, fmt.Errorf("web: trust the public URL: %w", err)

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strconv"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/labstack/echo/v4"
 
 	"entrega/internal/store"
@@ -26,7 +27,10 @@ func (s *Server) showSignUp(c echo.Context) error {
 
 func (s *Server) signUpPage(c echo.Context, status int, p views.SignUpProps) error {
 	p.Layout, p.OIDCName = s.plainLayout(c, "Sign up"), s.oidcName()
-	p.SentNote = "Unless the address has an account already, a link is made that confirms it. The admin of this installation hands it to you. It works for a day."
+	p.SentNote = "Unless the address has an account already, a mail with a link is on its way to it. The link works for a day."
+	if s.mailer.Captures() {
+		p.SentNote = "Unless the address has an account already, a link is made that confirms it. This installation sends no mail: its admin hands the link to you. It works for a day."
+	}
 	return s.page(c, status, views.SignUp(p))
 }
 
@@ -36,7 +40,12 @@ func (s *Server) signUp(c echo.Context) error {
 		return echo.ErrNotFound
 	}
 	ctx, email := c.Request().Context(), c.Request().PostForm.Get("email")
-	user, err := s.accounts.SignUp(ctx, email, c.RealIP())
+	user, err := s.accounts.SignUp(ctx, email, c.RealIP(), func(tx pgx.Tx, u tenant.User) error {
+		if u.EmailConfirmedAt != nil {
+			return nil
+		}
+		return s.mailer.ConfirmTx(ctx, tx, u)
+	})
 	var invalid *store.InvalidError
 	var throttled *tenant.ThrottledError
 	switch {
@@ -48,17 +57,17 @@ func (s *Server) signUp(c echo.Context) error {
 	case err != nil:
 		return err
 	}
-	if user.EmailConfirmedAt == nil {
-		if err := s.sendConfirmation(ctx, user); err != nil {
+	if user.EmailConfirmedAt == nil && s.mailer.Captures() {
+		if err := s.logConfirmation(ctx, user); err != nil {
 			return err
 		}
 	}
 	return redirect(c, views.SignUpSentURL())
 }
 
-// sendConfirmation makes a link and writes it to the log, where whoever runs the installation finds it. An admin can make
-// another on the page System.
-func (s *Server) sendConfirmation(ctx context.Context, user tenant.User) error {
+// logConfirmation makes a link and writes it to the log, where whoever runs an installation without mail finds it. An admin can
+// make another on the page System.
+func (s *Server) logConfirmation(ctx context.Context, user tenant.User) error {
 	link, err := s.confirmationLink(ctx, user.ID)
 	if err != nil {
 		return err

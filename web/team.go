@@ -38,6 +38,9 @@ func (s *Server) showTeam(c echo.Context) error {
 		if requests, err = tenant.ListAccessRequests(ctx, s.pool, v.project.ID, "", store.Page{Limit: requestsShown}); err != nil {
 			return err
 		}
+		if err := s.mailer.NoteFailedReplies(ctx, s.pool, requests.Rows); err != nil {
+			return err
+		}
 	}
 	return s.page(c, http.StatusOK, views.Team(presentTeam(l, v, members, seen, requests.Rows)))
 }
@@ -45,7 +48,10 @@ func (s *Server) showTeam(c echo.Context) error {
 // approveRequest lets somebody in, in the role that was chosen.
 func (s *Server) approveRequest(c echo.Context) error {
 	v := visitOf(c)
-	r, err := tenant.ApproveAccess(c.Request().Context(), s.pool, v.actor, v.project.ID, c.Param("id"), roleOf(c.Request().PostForm.Get("role")))
+	r, err := tenant.ApproveAccess(c.Request().Context(), s.pool, v.actor, v.project.ID, c.Param("id"), roleOf(c.Request().PostForm.Get("role")),
+		func(tx pgx.Tx, r tenant.AccessRequest) error {
+			return s.mailer.NotifyApprovedTx(c.Request().Context(), tx, r, s.publicURL.String()+views.OverviewURL(v.project.ID))
+		})
 	if err != nil {
 		return err
 	}

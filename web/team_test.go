@@ -108,7 +108,7 @@ func TestAccess_IsAskedForAndDecided(t *testing.T) {
 
 	chooser := guest.open("/projects")
 	asked := guest.submit(chooser, "/projects/access", url.Values{"project": {p.ours.ID}, "reason": {"I take over in December."}})
-	if !strings.Contains(asked.flash(), "Your request was sent") || !asked.says("pending") {
+	if !strings.Contains(asked.flash(), "Your request waits") || !asked.says("pending") {
 		t.Errorf("flash %q, want the request in the list, pending", asked.flash())
 	}
 	if asked.says("Acme Market") {

@@ -14,6 +14,7 @@ import (
 	"entrega/internal/events"
 	"entrega/internal/tenant"
 	"entrega/jobs"
+	"entrega/mailer"
 	"entrega/web"
 	"entrega/webhooks"
 )
@@ -37,6 +38,9 @@ type app struct {
 	endpoints *webhooks.Endpoints
 	deliverer *webhooks.Deliverer
 	relay     *events.Relay
+	mailer    *mailer.Mailer
+	sender    *mailer.Sender
+	mailDoor  *egress.Door
 	scanner   *alerts.Scanner
 	worker    *jobs.Worker
 	listener  net.Listener
@@ -80,6 +84,9 @@ func newApp(ctx context.Context, c Config, log *slog.Logger) (a *app, err error)
 	if a.door, err = newDoor(c, a.listener, a.db); err != nil {
 		return a, err
 	}
+	if a.mailDoor, err = newMailDoor(c, a.listener, a.db); err != nil {
+		return a, err
+	}
 	if a.client, err = jobs.NewClient(jobs.ClientOptions{Pool: a.db.pool, Policies: policies, Logger: log, BeforeRetry: webhooks.BeforeRetry}); err != nil {
 		return a, err
 	}
@@ -89,6 +96,10 @@ func newApp(ctx context.Context, c Config, log *slog.Logger) (a *app, err error)
 	a.endpoints = webhooks.NewEndpoints(webhooks.EndpointsOptions{Pool: a.db.pool, Client: a.client, Door: a.door, Box: box, Logger: log})
 	a.deliverer = webhooks.NewDeliverer(webhooks.DelivererOptions{Pool: a.db.pool, Client: a.client, Door: a.door, Box: box, Logger: log, NodeID: node, Version: version})
 	a.relay = events.NewRelay(events.RelayOptions{Pool: a.db.pool, Client: a.client, Logger: log})
+	if a.mailer, err = mailer.NewMailer(mailer.MailerOptions{Pool: a.db.pool, Client: a.client, Box: box, Installation: c.Mail, Door: a.door, OwnDoor: a.mailDoor, Logger: log}); err != nil {
+		return a, err
+	}
+	a.sender = mailer.NewSender(mailer.SenderOptions{Mailer: a.mailer, Links: mailLinks{a.accounts, c.PublicURL}})
 
 	periodic := []jobs.Periodic{
 		jobs.LedgerPartitions(a.db.pool),
@@ -97,6 +108,9 @@ func newApp(ctx context.Context, c Config, log *slog.Logger) (a *app, err error)
 			_, err := tenant.Sweep(ctx, a.db.pool, time.Now())
 			return err
 		}},
+		{Name: "mail.sweep", About: "Forgets how many mails recipients got in hours that are over.", Every: time.Hour, Do: func(ctx context.Context) error {
+			return mailer.SweepSlots(ctx, a.db.pool, time.Now())
+		}},
 	}
 	a.scanner = alerts.NewScanner(alerts.Options{Pool: a.db.pool, Policies: policies, Periodic: periodic, Logger: log})
 
@@ -104,12 +118,13 @@ func newApp(ctx context.Context, c Config, log *slog.Logger) (a *app, err error)
 	registrations := append(a.deliverer.Registrations(),
 		jobs.On(jobs.BulkTasks, a.client.WorkBulk),
 	)
+	registrations = append(registrations, a.sender.Registrations()...)
 	a.worker, err = jobs.NewWorker(jobs.WorkerOptions{Client: a.client, Pool: a.db.pool, Ledger: a.ledger, Logger: log, NodeID: node, Version: version,
 		Periodic: periodic}, registrations...)
 	if err != nil {
 		return a, err
 	}
-	a.web, err = web.New(web.Options{Pool: a.db.pool, Client: a.client, Accounts: a.accounts, Endpoints: a.endpoints,
+	a.web, err = web.New(web.Options{Pool: a.db.pool, Client: a.client, Accounts: a.accounts, Endpoints: a.endpoints, Mailer: a.mailer,
 		Door: a.door, OIDC: c.OIDC, SignUpClosed: c.SignUpClosed, Periodic: periodic, PublicURL: c.PublicURL, TrustedProxies: c.TrustedProxies,
 		Version: version, Logger: log})
 	return a, err
@@ -123,8 +138,13 @@ func (a *app) close() error {
 	if a.ledger != nil {
 		a.ledger.Close()
 	}
-	if a.door != nil {
-		a.door.Close()
+	if a.sender != nil {
+		a.sender.Close()
+	}
+	for _, door := range []*egress.Door{a.door, a.mailDoor} {
+		if door != nil {
+			door.Close()
+		}
 	}
 	var err error
 	if a.listener != nil {

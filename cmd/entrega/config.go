@@ -15,6 +15,7 @@ import (
 
 	"entrega/internal/egress"
 	"entrega/internal/seal"
+	"entrega/mailer"
 	"entrega/web"
 )
 
@@ -48,6 +49,8 @@ type Config struct {
 	PgBin string
 	// OIDC is the identity provider, if any (ENTREGA_OIDC_ISSUER, ENTREGA_OIDC_CLIENT_ID, ENTREGA_OIDC_CLIENT_SECRET).
 	OIDC web.OIDC
+	// Mail is how mail leaves (ENTREGA_MAIL_TRANSPORT and its siblings).
+	Mail mailer.Settings
 
 	// tracer observes the database's statements, for tests; nil means that nothing does.
 	tracer pgx.QueryTracer
@@ -132,6 +135,7 @@ func LoadConfig(getenv func(string) string) (Config, error) {
 	if given := c.OIDC.Issuer != ""; given != (c.OIDC.ClientID != "") || given != (c.OIDC.ClientSecret != "") {
 		refuse("ENTREGA_OIDC_ISSUER", "goes with ENTREGA_OIDC_CLIENT_ID and ENTREGA_OIDC_CLIENT_SECRET: set all three, or none")
 	}
+	c.Mail = loadMail(getenv, refuse)
 	if c.PublicURL == nil {
 		c.PublicURL = &url.URL{Scheme: "http", Host: browsable(c.Listen)}
 	}
@@ -186,6 +190,7 @@ func (c Config) Lines() []string {
 		"egress allow  " + orNone(strings.Join(c.EgressAllow, ", ")),
 		"allow http    " + strconv.FormatBool(c.AllowHTTP),
 		"policies      " + orNone(c.Policies),
+		"mail          " + aboutMail(c.Mail),
 	}
 }
 
@@ -204,7 +209,7 @@ const settingsHelp = `Settings, from the environment:
   ENTREGA_TRUSTED_PROXIES addresses or CIDRs, comma separated, that may say where a request comes from
   ENTREGA_PG_BIN          folder of the Postgres server binaries (searched for)
   ENTREGA_OIDC_ISSUER, ENTREGA_OIDC_CLIENT_ID, ENTREGA_OIDC_CLIENT_SECRET
-                          an identity provider to log in by`
+                          an identity provider to log in by` + mailHelp
 
 func parsePrefix(s string) (netip.Prefix, error) {
 	if addr, err := netip.ParseAddr(s); err == nil {
