@@ -16,11 +16,34 @@ insert into attempt_hours
 select project_id, date_trunc('hour', minute), kind, profile, decision, reason, first_try, sum(attempts), sum(charged)
 from attempt_minutes group by 1, 2, 3, 4, 5, 6, 7;
 
--- In which hours an endpoint was asked at all: the ledger's partitions of all other days need not be looked into for its last
--- attempts. The counts are in no index, so that they grow in place.
-create index endpoint_hours_endpoint_idx on endpoint_hours (endpoint_id, hour desc);
+-- The last 30 attempts of each endpoint, oldest first, as far as the ledger is summed up: [{"taskId", "seq", "attempt", "at", "class",
+-- "decision", "status", "errorType", "us"}]. To find them in the ledger means to look into every day of it for an endpoint that is
+-- seldom asked.
+create table endpoint_strips (
+    endpoint_id text primary key,
+    project_id  text not null,
+    attempts    jsonb not null
+) with (fillfactor = 70);   -- rows grow in place
 
--- As before, and by the hour as well.
+create function entrega_add_to_strips(since timestamptz, until timestamptz) returns void language sql as $$
+    insert into endpoint_strips as s
+    select l.endpoint_id, min(l.project_id),
+           jsonb_agg(jsonb_build_object('taskId', l.task_id, 'seq', l.seq, 'attempt', l.attempt, 'at', l.started_at, 'class', l.class, 'decision', l.decision,
+               'status', coalesce(l.status, 0), 'errorType', coalesce(l.error_type, ''), 'us', l.total_us) order by l.started_at, l.id)
+    from (
+        select a.*, row_number() over (partition by a.endpoint_id order by a.started_at desc, a.id desc) as place
+        from attempts a
+        where a.started_at >= since - interval '15 minutes' and a.started_at < until and a.finished_at >= since and a.finished_at < until
+          and a.endpoint_id is not null
+    ) l where l.place <= 30 group by l.endpoint_id
+    on conflict (endpoint_id) do update set attempts = (
+        select jsonb_agg(e.value order by e.place) from (
+            select value, ordinality as place from jsonb_array_elements(s.attempts || excluded.attempts) with ordinality
+            order by ordinality desc limit 30) e)
+$$;
+select entrega_add_to_strips('-infinity', through) from rollups where name = 'attempts';
+
+-- As before, and by the hour and into the strips as well.
 create or replace function entrega_roll_up(since timestamptz, until timestamptz) returns void language plpgsql as $$
 begin
     delete from attempt_minutes m where m.minute >= since and m.minute < until;
@@ -51,4 +74,5 @@ begin
       and a.endpoint_id is not null
     group by 1, 2, 3
     on conflict (project_id, hour, endpoint_id) do update set attempts = h.attempts + excluded.attempts, failures = h.failures + excluded.failures;
+    perform entrega_add_to_strips(since, until);
 end $$;
