@@ -75,6 +75,9 @@ func TestCommands_WorkBesideServeAndWithoutIt(t *testing.T) {
 	if out := in.command("user", "create", "--email", "owner@shop.example", "--admin"); !strings.Contains(out, "password") {
 		t.Fatal(out)
 	}
+	if out := in.command("doctor"); !strings.Contains(out, "serve makes it") {
+		t.Fatal(out)
+	}
 	if out, err := in.tryCommand("", "project", "create", "--name", "Shop", "--owner", "nobody@shop.example"); err == nil || !strings.Contains(out, "owner: nobody has the address") {
 		t.Fatal(out, err)
 	}

@@ -144,7 +144,7 @@ func (e *examination) contents(ctx context.Context, c Config, db store.DB) {
 func (e *examination) key(ctx context.Context, c Config, db store.DB) {
 	if file := filepath.Join(c.Data, keyFile); c.DatabaseURL == "" && c.SecretKey == nil {
 		if _, err := os.Stat(file); err != nil {
-			e.wrong("secret key", fmt.Errorf("%s is not there. Put it back from your backup: stored secrets cannot be opened without it", file))
+			e.missingKey(ctx, file, db)
 			return
 		}
 	}
@@ -176,4 +176,18 @@ func (e *examination) key(ctx context.Context, c Config, db store.DB) {
 		}
 	}
 	e.fine("secret key", "opens the newest secrets")
+}
+
+// missingKey tells a key that was lost from one that was never needed yet.
+func (e *examination) missingKey(ctx context.Context, file string, db store.DB) {
+	var sealed bool
+	err := db.QueryRow(ctx, `select exists (select from endpoint_secrets) or exists (select from mail_keys)`).Scan(&sealed)
+	switch {
+	case err != nil:
+		e.wrong("secret key", err)
+	case sealed:
+		e.wrong("secret key", fmt.Errorf("%s is not there. Put it back from your backup: stored secrets cannot be opened without it", file))
+	default:
+		e.fine("secret key", "none yet; serve makes it")
+	}
 }
