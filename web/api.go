@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"entrega/jobs"
+	"entrega/mailer"
 	"entrega/webhooks"
 )
 
@@ -19,6 +20,7 @@ type api struct {
 	pool      *pgxpool.Pool
 	client    *jobs.Client
 	endpoints *webhooks.Endpoints
+	mailer    *mailer.Mailer
 	log       *slog.Logger
 	now       func() time.Time
 
@@ -27,9 +29,10 @@ type api struct {
 
 // mountAPI registers every call of the API, its OpenAPI document and the page that shows it.
 func (s *Server) mountAPI() {
-	a := &api{pool: s.pool, client: s.client, endpoints: s.endpoints, log: s.log, now: s.now}
+	a := &api{pool: s.pool, client: s.client, endpoints: s.endpoints, mailer: s.mailer, log: s.log, now: s.now}
 	a.huma = humaecho.New(s.echo, a.config())
 	a.mount()
+	s.echo.POST(feedbackPath, a.takeFeedback)
 	s.mountDocs(a.huma.OpenAPI())
 }
 
@@ -40,6 +43,7 @@ func (a *api) mount() {
 	a.mountBulks()
 	a.mountPolicies()
 	a.mountAlerts()
+	a.mountNotifications()
 	a.finishDocument()
 }
 

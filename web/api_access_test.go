@@ -60,7 +60,7 @@ func (p *panel) operations() []operation {
 }
 
 // subjects are ids of one project, one for each kind of path.
-type subjects struct{ endpoint, event, delivery, bulk, alert string }
+type subjects struct{ endpoint, event, delivery, bulk, alert, order string }
 
 // newSubjects makes one of everything in a project.
 func (p *panel) newSubjects(project tenant.Project) subjects {
@@ -69,6 +69,8 @@ func (p *panel) newSubjects(project tenant.Project) subjects {
 	s := subjects{endpoint: p.newEndpoint(project, webhooks.Settings{URL: "https://shop.example.com/hooks"}).ID}
 	s.alert = p.newAlert(project)
 	s.event = c.do("POST", "/v1/events", anEvent).is(202).text("id")
+	s.order = store.NewID("order")
+	c.do("POST", "/v1/notifications", map[string]string{"orderId": s.order, "to": "sales@acme.example", "subject": "New order", "text": "A new order."}).is(202)
 	err := store.InTx(p.ctx, p.pool, func(tx pgx.Tx) error {
 		id, err := jobs.InsertTx(p.ctx, p.client, tx, webhooks.Deliver, webhooks.DeliverArgs{ProjectID: project.ID, EventID: s.event, EndpointID: s.endpoint},
 			jobs.Insert{ProjectID: project.ID, EventID: s.event, EndpointID: s.endpoint})
@@ -93,7 +95,7 @@ func (s subjects) in(path string) string {
 			path = strings.ReplaceAll(path, "{id}", id)
 		}
 	}
-	return path
+	return strings.ReplaceAll(path, "{orderId}", s.order)
 }
 
 func TestAPI_EveryCallTakesTheScopesOfItsDocumentAndNoOther(t *testing.T) {
@@ -181,8 +183,8 @@ func TestAPI_ForeignAndMissingIDsAnswer404OnEveryPath(t *testing.T) {
 	t.Parallel()
 	p := setup(t)
 	theirs := p.newSubjects(p.theirs)
-	missing := subjects{endpoint: "endpoint_01jqz4x1f8e3v9m2c7d5b6a0kt", event: "nothing", delivery: "999999999", bulk: "bulk_01jqz4x1f8e3v9m2c7d5b6a0kt", alert: "alert_01jqz4x1f8e3v9m2c7d5b6a0kt"}
-	odd := subjects{endpoint: "%00", event: "a%2Fb", delivery: "one", bulk: "%F0%9F%98%80", alert: "%00"}
+	missing := subjects{endpoint: "endpoint_01jqz4x1f8e3v9m2c7d5b6a0kt", event: "nothing", delivery: "999999999", bulk: "bulk_01jqz4x1f8e3v9m2c7d5b6a0kt", alert: "alert_01jqz4x1f8e3v9m2c7d5b6a0kt", order: "SO-nothing"}
+	odd := subjects{endpoint: "%00", event: "a%2Fb", delivery: "one", bulk: "%F0%9F%98%80", alert: "%00", order: "%00"}
 	c := p.api(p.ours)
 	tried := 0
 	for _, op := range p.operations() {

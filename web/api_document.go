@@ -32,6 +32,7 @@ func newDocument() *huma.OpenAPI {
 			{Name: tagEndpoints, Description: "Where events go, and how it is doing."},
 			{Name: tagDeliveries, Description: "One event on its way to one endpoint, with each attempt."},
 			{Name: tagPolicies, Description: "The data that decides about every retry."},
+			{Name: tagMail, Description: "Mails about orders, and the evidence of each. Providers send what became of a mail to `POST /v1/mail/feedback/{provider}` (resend, postmark, ses, sendgrid, mailgun, dsn), proven by their own signatures and not by an API key; `?project=` names a project with a transport of its own."},
 			{Name: tagAlerts, Description: "What a person should look at. Alerts resolve themselves when their cause is gone; nothing is mailed about them."},
 		},
 		Components: &huma.Components{

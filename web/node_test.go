@@ -12,6 +12,7 @@ import (
 	"entrega/internal/store"
 	"entrega/internal/tenant"
 	"entrega/jobs"
+	"entrega/mailer"
 	"entrega/webhooks"
 )
 
@@ -33,11 +34,12 @@ func (p *panel) start() *node {
 	n := &node{p: p, relay: events.NewRelay(events.RelayOptions{Pool: p.pool, Client: p.client, Logger: quiet}), changed: make(chan struct{})}
 	n.watch()
 	deliverer := webhooks.NewDeliverer(webhooks.DelivererOptions{Pool: p.pool, Client: p.client, Door: p.door, Box: p.box, Logger: quiet, NodeID: "node_a", Version: "test"})
+	sender := mailer.NewSender(mailer.SenderOptions{Mailer: p.mailer})
 	ledger := jobs.NewLedger(jobs.LedgerOptions{Pool: p.pool, Logger: quiet})
 	queue := jobs.QueueConfig{Workers: 20, Cooldown: 5 * time.Millisecond, Poll: 20 * time.Millisecond}
 	worker, err := jobs.NewWorker(jobs.WorkerOptions{Client: p.client, Pool: p.pool, Ledger: ledger, Logger: quiet, NodeID: "node_a", Version: "test", Testing: true,
-		Queues: map[string]jobs.QueueConfig{jobs.QueueWebhook: queue, jobs.QueueIndex: queue}},
-		append(deliverer.Registrations(), jobs.On(jobs.BulkTasks, p.client.WorkBulk))...)
+		Queues: map[string]jobs.QueueConfig{jobs.QueueWebhook: queue, jobs.QueueIndex: queue, jobs.QueueNotify: queue}},
+		append(append(deliverer.Registrations(), sender.Registrations()...), jobs.On(jobs.BulkTasks, p.client.WorkBulk))...)
 	if err != nil {
 		p.t.Fatal(err)
 	}
