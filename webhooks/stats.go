@@ -12,26 +12,11 @@ import (
 )
 
 const (
-	// stripLength is how many attempts the strip of an endpoint shows.
-	stripLength = 30
 	// latencySample bounds the attempts that the latencies are computed from, the newest first.
 	latencySample = 10_000
 	// countedAtMost bounds a count; one more means "more than that".
 	countedAtMost = 10_001
 )
-
-// StripAttempt is one attempt in an endpoint's strip.
-type StripAttempt struct {
-	TaskID    int64        `db:"task_id"`
-	Attempt   int          `db:"attempt"`
-	StartedAt time.Time    `db:"started_at"`
-	Class     string       `db:"class"`
-	Decision  jobs.Verdict `db:"decision"`
-	Status    int          `db:"status"`
-	ErrorType string       `db:"error_type"`
-	Duration  time.Duration
-	TotalUS   int64 `db:"total_us"`
-}
 
 // Stats is how an endpoint is doing, for its page.
 type Stats struct {
@@ -90,33 +75,6 @@ func disableForecast(p jobs.Policy, h Health) (at time.Time, left int) {
 		left = max(p.Disable.FailuresInARow-h.FailuresInARow, 1)
 	}
 	return at, left
-}
-
-// Strips reads the last attempts of several endpoints, oldest first, by endpoint.
-func Strips(ctx context.Context, db store.DB, project string, endpointIDs []string) (map[string][]StripAttempt, error) {
-	rows, err := db.Query(ctx, `
-		select i.id as endpoint_id, a.task_id, a.attempt, a.started_at, a.class, a.decision, coalesce(a.status, 0) as status,
-		       coalesce(a.error_type, '') as error_type, a.total_us
-		from unnest($2::text[]) as i (id)
-		cross join lateral (
-			select * from attempts a where a.endpoint_id = i.id and a.project_id = $1 order by a.started_at desc limit $3
-		) a
-		order by i.id, a.started_at, a.seq`, project, endpointIDs, stripLength)
-	if err != nil {
-		return nil, fmt.Errorf("read the last attempts: %w", err)
-	}
-	strips := make(map[string][]StripAttempt, len(endpointIDs))
-	var id string
-	var a StripAttempt
-	into := []any{&id, &a.TaskID, &a.Attempt, &a.StartedAt, &a.Class, &a.Decision, &a.Status, &a.ErrorType, &a.TotalUS}
-	if _, err := pgx.ForEachRow(rows, into, func() error {
-		a.Duration = time.Duration(a.TotalUS) * time.Microsecond
-		strips[id] = append(strips[id], a)
-		return nil
-	}); err != nil {
-		return nil, fmt.Errorf("read the last attempts: %w", err)
-	}
-	return strips, nil
 }
 
 func (out *Stats) readLatency(ctx context.Context, db store.DB, e Endpoint, since time.Time) error {
