@@ -162,6 +162,8 @@ func (s *Seeder) Finish(ctx context.Context) error {
 			args []any
 		}{
 			{`delete from endpoint_hours where hour >= $1`, []any{from}}, // an hour only grows
+			{`delete from attempt_hours where hour >= $1`, []any{from}},
+			{`delete from endpoint_strips`, nil},
 			{`select entrega_roll_up($1, $2)`, []any{from, until}},
 			{`insert into rollups (name, through) values ('attempts', $1) on conflict (name) do update set through = excluded.through`, []any{until}},
 		} {
@@ -174,7 +176,7 @@ func (s *Seeder) Finish(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("sum up the ledger: %w", err)
 	}
-	for _, table := range []string{"river_job", "attempts", "attempt_excerpts", "attempt_minutes", "latency_minutes", "endpoint_hours"} {
+	for _, table := range []string{"river_job", "attempts", "attempt_excerpts", "attempt_minutes", "attempt_hours", "latency_minutes", "endpoint_hours", "endpoint_strips"} {
 		if _, err := s.pool.Exec(ctx, `vacuum (analyze) `+table); err != nil {
 			return fmt.Errorf("analyse %s: %w", table, err)
 		}

@@ -51,6 +51,40 @@ func SumAttempts(ctx context.Context, db store.DB, project string, since time.Ti
 	return sums, nil
 }
 
+// TotalAttempts sums a project's attempts since an instant without steps, over weeks as fast as over a day: whole hours come from
+// the sums by the hour, what is left at both ends from those by the minute and from the ledger.
+func TotalAttempts(ctx context.Context, db store.DB, project string, since time.Time) ([]Sum, error) {
+	since = since.UTC()
+	rows, err := db.Query(ctx, `
+		with watermark as (
+			select t.through, date_trunc('hour', t.through) as hour
+			from (select coalesce((select through from rollups where name = 'attempts'), '-infinity') as through) as t
+		), sums as (
+			select kind, profile, decision, reason, first_try, attempts, charged from attempt_hours h, watermark w
+			where project_id = @project and h.hour >= @hour and h.hour < w.hour
+			union all
+			select kind, profile, decision, reason, first_try, attempts, charged from attempt_minutes, watermark
+			where project_id = @project and minute >= @since and minute < least(@hour, through)
+			union all
+			select kind, profile, decision, reason, first_try, attempts, charged from attempt_minutes, watermark w
+			where project_id = @project and minute >= greatest(@hour, w.hour) and minute < w.through
+			union all
+			select kind, policy_profile, decision, reason, attempt = 1, 1, case when charged then 1 else 0 end from attempts, watermark
+			where project_id = @project and started_at >= greatest(@since, through - interval '15 minutes') and finished_at >= greatest(@since, through)
+		)
+		select kind, profile, @since::timestamptz as bucket, decision, reason, first_try, sum(attempts)::bigint as attempts, sum(charged)::bigint as charged
+		from sums group by 1, 2, 4, 5, 6`,
+		pgx.StrictNamedArgs{"project": project, "since": since, "hour": since.Add(time.Hour - 1).Truncate(time.Hour)})
+	if err != nil {
+		return nil, fmt.Errorf("total attempts: %w", err)
+	}
+	sums, err := pgx.CollectRows(rows, pgx.RowToStructByName[Sum])
+	if err != nil {
+		return nil, fmt.Errorf("total attempts: %w", err)
+	}
+	return sums, nil
+}
+
 // Reading is a decision as a person reads it (3-retry.md): a retry was allowed, a constraint aborted it, or the failure's class is
 // not retried and was ignored.
 type Reading string

@@ -48,7 +48,8 @@ func rollUp(ctx context.Context, pool *pgxpool.Pool, now time.Time) error {
 			return fmt.Errorf("note how far the sums are: %w", err)
 		}
 		oldest := now.UTC().Add(-statsKept)
-		for _, sql := range []string{`delete from attempt_minutes where minute < $1`, `delete from latency_minutes where minute < $1`, `delete from endpoint_hours where hour < $1`} {
+		for _, sql := range []string{`delete from attempt_minutes where minute < $1`, `delete from latency_minutes where minute < $1`,
+			`delete from attempt_hours where hour < $1`, `delete from endpoint_hours where hour < $1`} {
 			if _, err := tx.Exec(ctx, sql, oldest); err != nil {
 				return fmt.Errorf("forget old sums: %w", err)
 			}

@@ -8,6 +8,9 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+
+	"entrega/internal/store"
 )
 
 func TestSumAttempts_IsTheSameBeforeAndAfterRollingUp(t *testing.T) {
@@ -54,6 +57,76 @@ func TestSumAttempts_IsTheSameBeforeAndAfterRollingUp(t *testing.T) {
 	}
 	if diff := cmp.Diff([]EndpointFailures{{EndpointID: "endpoint_1", Attempts: 6, Failures: 6}}, worst); diff != "" {
 		t.Fatal(diff)
+	}
+}
+
+func TestTotalAttempts_TakesWholeHoursAndWhatIsLeftAtBothEnds(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	now := time.Now().UTC().Truncate(time.Hour).Add(25 * time.Minute)
+	seeder, err := NewSeeder(t.Context(), SeederOptions{Client: b.client, Pool: b.pool, Since: now.Add(-50 * time.Hour), Now: now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var seeds []Seed
+	for at := now.Add(-49 * time.Hour); at.Before(now); at = at.Add(7 * time.Minute) {
+		seed, err := NewSeed(t.Context(), seeder, deliverKind, testArgs{}, Insert{ProjectID: testProject, EndpointID: "endpoint_1"}, at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		failures := len(seeds) % 3
+		seed.Play = func(number int, at time.Time) (Evidence, error) {
+			ev := Evidence{Sent: true, StartedAt: at, FinishedAt: at.Add(time.Second)}
+			if number > failures {
+				return ev, nil
+			}
+			return ev, errors.New("no")
+		}
+		seeds = append(seeds, seed)
+	}
+	if err := store.InTx(t.Context(), b.pool, func(tx pgx.Tx) error { return seeder.Write(t.Context(), tx, seeds) }); err != nil {
+		t.Fatal(err)
+	}
+	type key struct {
+		Reason   string
+		FirstTry bool
+	}
+	totals := func(sums []Sum, err error) map[key][2]int64 {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := map[key][2]int64{}
+		for _, s := range sums {
+			before := all[key{s.Reason, s.FirstTry}]
+			all[key{s.Reason, s.FirstTry}] = [2]int64{before[0] + s.Attempts, before[1] + s.Charged}
+		}
+		return all
+	}
+	sinces := []time.Time{now.Add(-48 * time.Hour), now.Add(-48*time.Hour - 25*time.Minute), now.Add(-10 * time.Minute), now.Add(-80 * time.Minute), now.Add(-49 * time.Hour)}
+	var want []map[key][2]int64
+	for _, since := range sinces {
+		sums := totals(SumAttempts(t.Context(), b.pool, testProject, since, 30*time.Minute))
+		if len(sums) == 0 {
+			t.Fatal("there is nothing to sum")
+		}
+		want = append(want, sums)
+	}
+	// Nothing summed up, then all but the last hours, then all.
+	for _, until := range []time.Time{{}, now.Add(-3 * time.Hour), now.Add(-26 * time.Minute), now} {
+		if !until.IsZero() {
+			if _, err := b.pool.Exec(t.Context(), `insert into rollups (name, through) values ('attempts', $1) on conflict do nothing`, now.Add(-50*time.Hour)); err != nil {
+				t.Fatal(err)
+			}
+			if err := rollUp(t.Context(), b.pool, until.Add(statsGrace)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for i, since := range sinces {
+			if diff := cmp.Diff(want[i], totals(TotalAttempts(t.Context(), b.pool, testProject, since))); diff != "" {
+				t.Errorf("since %s, summed up until %s: %s", since, until, diff)
+			}
+		}
 	}
 }
 

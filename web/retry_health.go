@@ -24,7 +24,7 @@ func (s *Server) showHealth(c echo.Context) error {
 	if from.IsZero() {
 		period, from = "24h", since(l.Now, "24h")
 	}
-	sums, err := jobs.SumAttempts(ctx, s.pool, v.project.ID, from, l.Now.Sub(from))
+	sums, err := jobs.TotalAttempts(ctx, s.pool, v.project.ID, from)
 	if err != nil {
 		return err
 	}
