@@ -98,10 +98,25 @@ func resultOf(err error) result {
 // place gets the delivery a place in its lane, on the one node that works it.
 func (d *Deliverer) place(ctx context.Context, job *jobs.Job[DeliverArgs], t *target) (*lane, error) {
 	ln := d.lanes.hold(t)
-	if d.lanes.needsLease(ln) {
-		if err := d.lease(ctx, job, ln); err != nil {
+	for {
+		needed, asked := d.lanes.needsLease(ln)
+		if !needed {
+			break
+		}
+		if asked == nil {
+			err := d.lease(ctx, job, ln)
+			d.lanes.leaseAsked(ln)
+			if err != nil {
+				d.lanes.drop(ln)
+				return nil, err
+			}
+			break
+		}
+		select {
+		case <-asked:
+		case <-ctx.Done():
 			d.lanes.drop(ln)
-			return nil, err
+			return nil, stopped(ctx)
 		}
 	}
 	if err := d.lanes.enter(ctx, ln, job.TaskID); err != nil {

@@ -71,7 +71,7 @@ type Deliverer struct {
 	lanes     *lanes
 
 	mu    sync.Mutex
-	asked map[string]bool // endpoints in the queue to be promoted
+	asked map[string]bool // endpoints in the queue to be promoted or in hand; true when asked for once more
 	queue chan string
 }
 
@@ -155,16 +155,17 @@ func (d *Deliverer) listen(ctx context.Context) {
 	}
 }
 
-// drained asks for an endpoint's next deliveries. It never blocks.
+// drained asks for an endpoint's next deliveries. It never blocks. While somebody promotes for the endpoint, once more is enough.
 func (d *Deliverer) drained(endpointID string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.asked[endpointID] {
+	if _, asked := d.asked[endpointID]; asked {
+		d.asked[endpointID] = true
 		return
 	}
 	select {
 	case d.queue <- endpointID:
-		d.asked[endpointID] = true
+		d.asked[endpointID] = false
 	default: // The sweep finds it.
 	}
 }
@@ -176,12 +177,32 @@ func (d *Deliverer) promoteAsked(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case id := <-d.queue:
-			d.mu.Lock()
-			delete(d.asked, id)
-			d.mu.Unlock()
-			d.promote(ctx, id)
+			d.begin(id)
+			for more := true; more && ctx.Err() == nil; more = d.askedAgain(id) {
+				d.promote(ctx, id)
+			}
 		}
 	}
+}
+
+// begin notes that what is asked for an endpoint from now on is not answered by who begins to promote.
+func (d *Deliverer) begin(endpointID string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.asked[endpointID] = false
+}
+
+// askedAgain reports whether somebody asked meanwhile; if not, the endpoint is done.
+func (d *Deliverer) askedAgain(endpointID string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	again := d.asked[endpointID]
+	if again {
+		d.asked[endpointID] = false
+	} else {
+		delete(d.asked, endpointID)
+	}
+	return again
 }
 
 func (d *Deliverer) promote(ctx context.Context, endpointID string) {

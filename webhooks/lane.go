@@ -62,6 +62,7 @@ type lane struct {
 	// entering counts the tasks that hold on to the lane without a place yet.
 	entering int
 	lease    lease
+	leasing  chan struct{} // open while somebody asks for the lease
 
 	known      briefing  // what was read last
 	since      time.Time // what was asked for before is not taken in
@@ -228,7 +229,7 @@ func (l *lanes) leave(ln *lane, taskID int64, r result) {
 	default:
 		l.admit(ln)
 	}
-	if ln.backlog && (ln.finished >= max(ln.appetite/2, 1) || ln.idle()) {
+	if ln.backlog && (ln.finished >= max(ln.appetite/4, 1) || ln.idle()) {
 		ln.finished = 0
 		l.drained(ln.endpointID)
 	}

@@ -228,8 +228,8 @@ func TestLane_AsksForItsBacklogAsItDrains(t *testing.T) {
 		t.Fatal(err)
 	}
 	run(3 * firstAppetite)
-	if n := len(b.drained); n != 6 {
-		t.Errorf("asked %d times while %d went through a busy lane, want each time half its appetite did", n, 3*firstAppetite)
+	if n := len(b.drained); n != 12 {
+		t.Errorf("asked %d times while %d went through a busy lane, want each time a quarter of its appetite did", n, 3*firstAppetite)
 	}
 }
 

@@ -84,11 +84,26 @@ func takeLease(ctx context.Context, db store.DB, node, project, endpointID strin
 }
 
 // needsLease reports whether the database must be asked before a task may enter: there is no lease, or the lane is paused
-// and a person may have ended that.
-func (l *lanes) needsLease(ln *lane) bool {
+// and a person may have ended that. The one who gets no channel asks, and calls leaseAsked; the others wait for it.
+func (l *lanes) needsLease(ln *lane) (needed bool, wait <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return !ln.lease.good() || l.now().Before(ln.pauseUntil)
+	if ln.lease.good() && !l.now().Before(ln.pauseUntil) {
+		return false, nil
+	}
+	if ln.leasing != nil {
+		return true, ln.leasing
+	}
+	ln.leasing = make(chan struct{})
+	return true, nil
+}
+
+// leaseAsked lets those go on who waited for the lease.
+func (l *lanes) leaseAsked(ln *lane) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	close(ln.leasing)
+	ln.leasing = nil
 }
 
 // holds reports whether the lease of a lane is still good, as it may not be after a long wait for a place.

@@ -104,10 +104,10 @@ func promoteOne(ctx context.Context, db store.DB, endpointID, queue string, want
 				select from river_job where endpoint_id = $1 and state in ('available', 'running') limit $3) w
 		), next as materialized (
 			select id from (
-				(select id from river_job where endpoint_id = $1 and state = 'pending' order by id limit $3)
+				(select id from river_job where endpoint_id = $1 and state = 'pending' order by id limit (select $3 - n from queued))
 				union all
 				(select id from river_job where endpoint_id = $1 and state = 'scheduled' and outcome = 'snooze' and metadata ->> 'reason' = $4
-				 order by id limit $3)
+				 order by id limit (select $3 - n from queued))
 			) w order by id limit (select $3 - n from queued)
 		), moved as (
 			update river_job j set state = 'available', queue = $2, scheduled_at = now()
