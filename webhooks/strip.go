@@ -14,7 +14,7 @@ import (
 	"entrega/jobs"
 )
 
-// stripLength is how many attempts the strip of an endpoint shows. The sums keep as many (migration 011).
+// stripLength is how many attempts the strip of an endpoint shows. The sums keep as many (migration 012).
 const stripLength = 30
 
 // StripAttempt is one attempt in an endpoint's strip.
