@@ -1,0 +1,129 @@
+package events
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+const (
+	publishGroup   = 250              // events in one statement at most
+	publishBytes   = 2 << 20          // of payloads in one statement, about
+	publishWriters = 2                // statements at once
+	publishTimeout = 10 * time.Second // for one statement
+)
+
+// PublisherOptions are what a Publisher needs.
+type PublisherOptions struct {
+	Pool   *pgxpool.Pool
+	Logger *slog.Logger
+}
+
+// Publisher publishes single events of many callers with few statements, each of them a transaction: what comes while the ones
+// before are under way shares the next. Every caller gets the answer that Publish would have given. A lone event waits for nobody.
+// It is safe for concurrent use.
+type Publisher struct {
+	pool   *pgxpool.Pool
+	logger *slog.Logger
+
+	mu      sync.Mutex
+	waiting []*posted
+	writers int
+}
+
+// posted is an event on its way; done closes when its result is there.
+type posted struct {
+	post
+	answer Result
+	err    error
+	done   chan struct{}
+}
+
+// NewPublisher makes a Publisher.
+func NewPublisher(o PublisherOptions) *Publisher {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &Publisher{pool: o.Pool, logger: o.Logger}
+}
+
+// Publish stores an event as the function of that name does. When ctx ends first, the event may be stored all the same.
+func (p *Publisher) Publish(ctx context.Context, project string, n New) (Published, error) {
+	if err := n.check(); err != nil {
+		return Published{}, err
+	}
+	e := &posted{done: make(chan struct{})}
+	e.post = post{row: n.row(project), expired: n.expired(time.Now()), result: &e.answer}
+	p.add(e)
+	select {
+	case <-e.done:
+	case <-ctx.Done():
+		return Published{}, fmt.Errorf("wait for an event to be stored: %w", context.Cause(ctx))
+	}
+	if e.err != nil {
+		return Published{}, e.err
+	}
+	return e.answer.Published, e.answer.Err
+}
+
+func (p *Publisher) add(e *posted) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.waiting = append(p.waiting, e)
+	if p.writers < publishWriters {
+		p.writers++
+		go p.write()
+	}
+}
+
+// write stores what waits until nothing does.
+func (p *Publisher) write() {
+	for group := p.next(); group != nil; group = p.next() {
+		p.store(group)
+	}
+}
+
+// next takes the next group, in the order of coming. Nil ends the writer.
+func (p *Publisher) next() []*posted {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n, size := 0, 0
+	for n < len(p.waiting) && n < publishGroup && (n == 0 || size+len(p.waiting[n].row.data) <= publishBytes) {
+		size += len(p.waiting[n].row.data)
+		n++
+	}
+	if n == 0 {
+		p.writers--
+		return nil
+	}
+	group := p.waiting[:n:n]
+	p.waiting = append([]*posted(nil), p.waiting[n:]...)
+	return group
+}
+
+// store writes a group. One statement stores it; should that fail for what one event brings, each is stored by itself, so that
+// nobody is refused for another's sake.
+func (p *Publisher) store(group []*posted) {
+	ctx, cancel := context.WithTimeout(context.Background(), publishTimeout)
+	defer cancel()
+	posts := make([]post, len(group))
+	for i, e := range group {
+		posts[i] = e.post
+	}
+	err := publishAll(ctx, p.pool, posts)
+	if err != nil && len(group) > 1 && blamesEvent(ctx, err) {
+		p.logger.WarnContext(ctx, "a statement of many events failed; storing them one by one", "events", len(group), "error", err)
+		for _, e := range group {
+			e.answer.Published, e.answer.Err = publishRow(ctx, p.pool, e.row, e.expired)
+		}
+		err = nil
+	}
+	for _, e := range group {
+		e.err = err
+		close(e.done)
+	}
+}
