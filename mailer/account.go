@@ -161,7 +161,7 @@ func (m *Mailer) SendTest(ctx context.Context, actor tenant.Actor, project, to s
 // SendAgain makes a new notification of an earlier one: the same words to the same recipient, under a new id. Content that was erased
 // cannot be sent, which is a *store.ConflictError.
 func (m *Mailer) SendAgain(ctx context.Context, actor tenant.Actor, project, id string) (Queued, error) {
-	if err := actor.RequireIn(project, tenant.PermRetry); err != nil {
+	if err := allowed(actor, project, tenant.PermRetry); err != nil {
 		return Queued{}, err
 	}
 	var queued Queued

@@ -129,6 +129,9 @@ func (m *Mailer) load(ctx context.Context, db store.DB, project, id string) (*No
 // Address is the clear address; empty when it was erased. It is for those who may see payloads.
 func (n *Notification) Address() string { return n.address }
 
+// Date is the mail's own, which is when it was asked for.
+func (n *Notification) Date() time.Time { return n.datedAt }
+
 // linkMark stands in a text where the one-time link goes.
 const linkMark = "{{link}}"
 

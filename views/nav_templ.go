@@ -29,6 +29,7 @@ const (
 	SectionSettings      Section = "settings"
 	SectionAdminProjects Section = "admin-projects"
 	SectionAdminDisabled Section = "admin-disabled"
+	SectionAdminMail     Section = "admin-mail"
 	SectionAdminSystem   Section = "admin-system"
 )
 
@@ -56,7 +57,7 @@ func navGroups() []navGroup {
 		{"nav-setup", "Setup", []Section{
 			SectionPeriodic, SectionPolicies, SectionTeam, SectionKeys, SectionAudit, SectionSettings,
 		}},
-		{"nav-admin", "Admin", []Section{SectionAdminProjects, SectionAdminDisabled, SectionAdminSystem}},
+		{"nav-admin", "Admin", []Section{SectionAdminProjects, SectionAdminDisabled, SectionAdminMail, SectionAdminSystem}},
 	}
 }
 
@@ -71,6 +72,8 @@ func (s Section) label() string {
 		return "Projects"
 	case SectionAdminDisabled:
 		return "Disabled endpoints"
+	case SectionAdminMail:
+		return "Account mail"
 	case SectionAdminSystem:
 		return "System"
 	default:
@@ -108,6 +111,8 @@ func (s Section) url(project string) string {
 		return AdminProjectsURL("")
 	case SectionAdminDisabled:
 		return AdminDisabledURL()
+	case SectionAdminMail:
+		return MailURL("")
 	case SectionAdminSystem:
 		return AdminSystemURL()
 	default:
@@ -171,7 +176,7 @@ func navigation(l Layout) templ.Component {
 					var templ_7745c5c3_Var3 string
 					templ_7745c5c3_Var3, templ_7745c5c3_Err = templruntime.NewAttributeExpression(g.id).Resolve(ctx)
 					if templ_7745c5c3_Err != nil {
-						return templ.Error{Err: templ_7745c5c3_Err, FileName: `nav.templ`, Line: 128, Col: 32}
+						return templ.Error{Err: templ_7745c5c3_Err, FileName: `nav.templ`, Line: 133, Col: 32}
 					}
 					_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ_7745c5c3_Var3)
 					if templ_7745c5c3_Err != nil {
@@ -210,7 +215,7 @@ func navigation(l Layout) templ.Component {
 						var templ_7745c5c3_Var6 string
 						templ_7745c5c3_Var6, templ_7745c5c3_Err = templruntime.NewAttributeExpression(g.id).Resolve(ctx)
 						if templ_7745c5c3_Err != nil {
-							return templ.Error{Err: templ_7745c5c3_Err, FileName: `nav.templ`, Line: 129, Col: 74}
+							return templ.Error{Err: templ_7745c5c3_Err, FileName: `nav.templ`, Line: 134, Col: 74}
 						}
 						_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ_7745c5c3_Var6)
 						if templ_7745c5c3_Err != nil {
@@ -237,7 +242,7 @@ func navigation(l Layout) templ.Component {
 					var templ_7745c5c3_Var7 string
 					templ_7745c5c3_Var7, templ_7745c5c3_Err = templ.JoinStringErrs(g.label)
 					if templ_7745c5c3_Err != nil {
-						return templ.Error{Err: templ_7745c5c3_Err, FileName: `nav.templ`, Line: 129, Col: 86}
+						return templ.Error{Err: templ_7745c5c3_Err, FileName: `nav.templ`, Line: 134, Col: 86}
 					}
 					_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var7))
 					if templ_7745c5c3_Err != nil {
@@ -255,7 +260,7 @@ func navigation(l Layout) templ.Component {
 						var templ_7745c5c3_Var8 string
 						templ_7745c5c3_Var8, templ_7745c5c3_Err = templruntime.NewAttributeExpression(n.Section.url(l.Project.ID)).ResolveURL(ctx)
 						if templ_7745c5c3_Err != nil {
-							return templ.Error{Err: templ_7745c5c3_Err, FileName: `nav.templ`, Line: 133, Col: 46}
+							return templ.Error{Err: templ_7745c5c3_Err, FileName: `nav.templ`, Line: 138, Col: 46}
 						}
 						_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ_7745c5c3_Var8)
 						if templ_7745c5c3_Err != nil {
@@ -286,7 +291,7 @@ func navigation(l Layout) templ.Component {
 						var templ_7745c5c3_Var9 string
 						templ_7745c5c3_Var9, templ_7745c5c3_Err = templ.JoinStringErrs(n.Section.label())
 						if templ_7745c5c3_Err != nil {
-							return templ.Error{Err: templ_7745c5c3_Err, FileName: `nav.templ`, Line: 135, Col: 35}
+							return templ.Error{Err: templ_7745c5c3_Err, FileName: `nav.templ`, Line: 140, Col: 35}
 						}
 						_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var9))
 						if templ_7745c5c3_Err != nil {
@@ -304,7 +309,7 @@ func navigation(l Layout) templ.Component {
 							var templ_7745c5c3_Var10 string
 							templ_7745c5c3_Var10, templ_7745c5c3_Err = templ.JoinStringErrs(count(n.Badge))
 							if templ_7745c5c3_Err != nil {
-								return templ.Error{Err: templ_7745c5c3_Err, FileName: `nav.templ`, Line: 138, Col: 28}
+								return templ.Error{Err: templ_7745c5c3_Err, FileName: `nav.templ`, Line: 143, Col: 28}
 							}
 							_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var10))
 							if templ_7745c5c3_Err != nil {
@@ -322,7 +327,7 @@ func navigation(l Layout) templ.Component {
 								var templ_7745c5c3_Var11 string
 								templ_7745c5c3_Var11, templ_7745c5c3_Err = templ.JoinStringErrs(" " + n.BadgeNote)
 								if templ_7745c5c3_Err != nil {
-									return templ.Error{Err: templ_7745c5c3_Err, FileName: `nav.templ`, Line: 140, Col: 49}
+									return templ.Error{Err: templ_7745c5c3_Err, FileName: `nav.templ`, Line: 145, Col: 49}
 								}
 								_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var11))
 								if templ_7745c5c3_Err != nil {

@@ -33,8 +33,8 @@ type sample struct {
 func sampleLayout(x text, section Section, title string) Layout {
 	nav := []NavItem{}
 	for _, s := range []Section{
-		SectionOverview, SectionTasks, SectionEvents, SectionEndpoints, SectionAlerts, SectionHealth, SectionPeriodic,
-		SectionPolicies, SectionTeam, SectionKeys, SectionAudit, SectionSettings, SectionAdminProjects, SectionAdminDisabled, SectionAdminSystem,
+		SectionOverview, SectionTasks, SectionEvents, SectionEndpoints, SectionMail, SectionAlerts, SectionHealth, SectionPeriodic,
+		SectionPolicies, SectionTeam, SectionKeys, SectionAudit, SectionSettings, SectionAdminProjects, SectionAdminDisabled, SectionAdminMail, SectionAdminSystem,
 	} {
 		item := NavItem{Section: s}
 		if s == SectionAlerts {

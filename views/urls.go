@@ -149,9 +149,6 @@ func RedeliverEndpointURL(project, id string) string {
 	return inProject(project, "endpoints", id, "redeliver")
 }
 
-// MailURL lists notifications.
-func MailURL(project string) string { return inProject(project, "mail") }
-
 // Alerts, retry health, periodic jobs.
 
 // AlertsURL lists alerts of a state: "" is open ones, else "acknowledged",

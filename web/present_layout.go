@@ -16,11 +16,11 @@ func navigation(v *visit) []views.NavItem {
 		}
 	}
 	if v.project.ID != "" {
-		add(views.SectionOverview, views.SectionTasks, views.SectionEvents, views.SectionEndpoints, views.SectionAlerts, views.SectionHealth,
+		add(views.SectionOverview, views.SectionTasks, views.SectionEvents, views.SectionEndpoints, views.SectionMail, views.SectionAlerts, views.SectionHealth,
 			views.SectionPeriodic, views.SectionPolicies, views.SectionTeam, views.SectionKeys, views.SectionAudit, views.SectionSettings)
 	}
 	if v.user.Admin {
-		add(views.SectionAdminProjects, views.SectionAdminDisabled, views.SectionAdminSystem)
+		add(views.SectionAdminProjects, views.SectionAdminDisabled, views.SectionAdminMail, views.SectionAdminSystem)
 	}
 	return items
 }

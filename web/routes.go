@@ -139,7 +139,7 @@ func (s *Server) routes() []route {
 		get(views.SettingsURL(p), tenant.PermSee, s.showSettings),
 		post(views.SettingsURL(p), tenant.PermManageTeam, s.changeSettings),
 	}
-	return append(all, s.peopleRoutes()...)
+	return append(append(all, s.peopleRoutes()...), s.mailRoutes()...)
 }
 
 func (r route) forLong() route {

@@ -30,6 +30,8 @@ type Options struct {
 	Accounts  *tenant.Accounts
 	Endpoints *webhooks.Endpoints
 	Mailer    *mailer.Mailer
+	// Resolver looks up what the check of a sender's domain asks for; nil means Go's own with the settings of the system.
+	Resolver mailer.Resolver
 	// Door is what the identity provider is called through. It is needed where there is one.
 	Door *egress.Door
 	// OIDC is the identity provider that people may log in by, beside their passwords.
@@ -57,6 +59,7 @@ type Server struct {
 	accounts  *tenant.Accounts
 	endpoints *webhooks.Endpoints
 	mailer    *mailer.Mailer
+	resolver  mailer.Resolver
 	periodic  []jobs.Periodic
 	publicURL *url.URL
 	// provider is nil where nobody logs in by one.
@@ -89,10 +92,13 @@ func New(o Options) (*Server, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
+	if o.Resolver == nil {
+		o.Resolver = &net.Resolver{PreferGo: true}
+	}
 	if err := o.OIDC.check(o.Door); err != nil {
 		return nil, fmt.Errorf("web: OIDC: %w", err)
 	}
-	s := &Server{pool: o.Pool, client: o.Client, accounts: o.Accounts, endpoints: o.Endpoints, mailer: o.Mailer, periodic: o.Periodic,
+	s := &Server{pool: o.Pool, client: o.Client, accounts: o.Accounts, endpoints: o.Endpoints, mailer: o.Mailer, resolver: o.Resolver, periodic: o.Periodic,
 		publicURL: o.PublicURL, signUpClosed: o.SignUpClosed, version: o.Version, log: o.Logger, now: o.Now, crossing: http.NewCrossOriginProtection()}
 	if err := s.crossing.AddTrustedOrigin(o.PublicURL.Scheme + "://" + o.PublicURL.Host); err != nil {
 		return nil, fmt.Errorf("web: trust the public URL: %w", err)

@@ -10,6 +10,7 @@ import (
 	"entrega/internal/store"
 	"entrega/internal/tenant"
 	"entrega/jobs"
+	"entrega/mailer"
 	"entrega/webhooks"
 )
 
@@ -48,8 +49,31 @@ func (p *panel) newThings(project tenant.Project) things {
 	p.exec(`insert into users (id, email) values ($1, $1 || '@example.com')`, waiting)
 	p.exec(`insert into river_queue (name, updated_at) values ($1, now())`, queue)
 	p.exec(`update river_job set state = 'completed', finalized_at = now() where kind = $1 and state = 'available'`, p.periodic[0].Name)
-	return things{"endpoints": endpoint.ID, "events": event, "tasks": strconv.FormatInt(task, 10), "bulk": bulk.ID, "keys": key.ID,
+	letter := p.newMail(project.ID, "sales@acme.example")
+	suppression := store.NewID("suppression")
+	p.exec(`insert into mail_suppressions (id, project_id, ref, reason) values ($1, $2, sha256($1::text::bytea), 'hard_bounce')`, suppression, project.ID)
+	return things{"mail": letter, "suppressions": suppression, "account-mail": p.newMail("", "somebody@acme.example"), "endpoints": endpoint.ID, "events": event, "tasks": strconv.FormatInt(task, 10), "bulk": bulk.ID, "keys": key.ID,
 		"members": member.ID, "requests": request.ID, "disabled": gone.ID, "alerts": p.newAlert(project), "periodic": p.periodic[0].Name, "queues": queue, "people": waiting}
+}
+
+// newMail stores a mail with HTML, of a project or of the installation. No worker sends it.
+func (p *panel) newMail(project, to string) string {
+	p.t.Helper()
+	var id string
+	err := store.InTx(p.ctx, p.pool, func(tx pgx.Tx) error {
+		if project == "" {
+			return p.mailer.ConfirmTx(p.ctx, tx, tenant.User{ID: store.NewID("user"), Email: to})
+		}
+		return nil
+	})
+	if err == nil && project != "" {
+		_, err = p.mailer.Notify(p.ctx, tenant.CLI("test"), project, mailer.New{OrderID: "SO-1", To: to, Subject: "New order", Text: "A new order.", HTML: "<p>A new order.</p>"})
+	}
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.scan(&id, `select max(id) from notifications where project_id = $1`, project)
+	return id
 }
 
 // newUser makes somebody who cannot log in.

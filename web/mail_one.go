@@ -1,0 +1,93 @@
+package web
+
+import (
+	"errors"
+	"net/http"
+
+	"github.com/labstack/echo/v4"
+
+	"entrega/internal/store"
+	"entrega/internal/tenant"
+	"entrega/mailer"
+	"entrega/views"
+)
+
+// mailPolicy is that of a mail's own page: it runs nothing, loads nothing and belongs to no site, whatever the mail holds.
+const mailPolicy = "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'none'"
+
+// showNotification shows one mail with what happened to it.
+func (s *Server) showNotification(c echo.Context) error {
+	ctx, v := c.Request().Context(), visitOf(c)
+	n, err := s.mailer.NotificationByID(ctx, s.pool, v.project.ID, c.Param("id"))
+	if err != nil {
+		return err
+	}
+	records, err := mailer.AttemptsOf(ctx, s.pool, n)
+	if err != nil {
+		return err
+	}
+	facts, err := mailer.FactsOf(ctx, s.pool, n.ID)
+	if err != nil {
+		return err
+	}
+	l, err := s.layout(c, n.Subject, mailSection(v))
+	if err != nil {
+		return err
+	}
+	p := views.NotificationProps{Layout: l, CanSee: v.can(tenant.PermSeePayloads), CanSendAgain: v.can(tenant.PermRetry) && n.ErasedAt == nil}
+	if p.Captures, _, _, err = s.mailStanding(c); err != nil {
+		return err
+	}
+	presentNotification(&p, v, n, records, facts)
+	return s.page(c, http.StatusOK, views.Notification(p))
+}
+
+// showMailHTML shows the HTML part as a page of its own, under a policy that lets it do nothing.
+func (s *Server) showMailHTML(c echo.Context) error {
+	v := visitOf(c)
+	n, err := s.mailer.NotificationByID(c.Request().Context(), s.pool, v.project.ID, c.Param("id"))
+	if err != nil {
+		return err
+	}
+	if n.HTML == "" {
+		return store.ErrNotFound
+	}
+	private(c)
+	h := c.Response().Header()
+	h.Set("Content-Security-Policy", mailPolicy)
+	h.Set("Referrer-Policy", "no-referrer")
+	return c.HTML(http.StatusOK, n.HTML)
+}
+
+// downloadMail gives the whole message.
+func (s *Server) downloadMail(c echo.Context) error {
+	ctx, v := c.Request().Context(), visitOf(c)
+	n, err := s.mailer.NotificationByID(ctx, s.pool, v.project.ID, c.Param("id"))
+	if err != nil {
+		return err
+	}
+	raw, err := s.mailer.Source(ctx, s.pool, n)
+	if err != nil {
+		return err
+	}
+	private(c)
+	c.Response().Header().Set(echo.HeaderContentDisposition, `attachment; filename="`+n.ID+`.eml"`)
+	return c.Blob(http.StatusOK, "message/rfc822", raw)
+}
+
+// sendAgain makes a new mail of an earlier one.
+func (s *Server) sendAgain(c echo.Context) error {
+	v, id := visitOf(c), c.Param("id")
+	queued, err := s.mailer.SendAgain(c.Request().Context(), v.actor, v.project.ID, id)
+	var conflict *store.ConflictError
+	if errors.As(err, &conflict) {
+		return s.refused(c, conflict.Sentence, views.NotificationURL(v.project.ID, id))
+	}
+	if err != nil {
+		return err
+	}
+	if err := s.tell(c, views.Flash{Text: "This is the new mail. It goes out as soon as its turn comes."}); err != nil {
+		return err
+	}
+	return redirect(c, views.NotificationURL(v.project.ID, queued.ID))
+}

@@ -1,0 +1,196 @@
+package web_test
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"entrega/mailer"
+	"entrega/web"
+)
+
+func TestMail_ListsAndShowsOneWithItsStory(t *testing.T) {
+	t.Parallel()
+	p := setup(t)
+	n := p.start()
+	owner := p.as("owner")
+	empty := owner.open("/p/" + p.ours.ID + "/mail")
+	if !empty.says("No mail yet") || !empty.says("Mail is captured") || !empty.says("/v1/notifications") {
+		t.Errorf("an empty list says %q", text(empty.doc))
+	}
+	id := p.newMail(p.ours.ID, "bounce@simulate.invalid")
+	n.await("the feedback", func() bool {
+		var told bool
+		p.scan(&told, `select feedback is not null from notifications where id = $1`, id)
+		return told
+	})
+	list := owner.open("/p/" + p.ours.ID + "/mail?q=SO-1")
+	if row := list.rows()[id]; !strings.Contains(row, "SO-1") || !strings.Contains(row, "b•••@simulate.invalid") || !strings.Contains(row, "Bounced") {
+		t.Errorf("the row reads %q", row)
+	}
+	if found := owner.open("/p/" + p.ours.ID + "/mail?q=Bounce@simulate.invalid"); found.rows()[id] == "" {
+		t.Error("the whole address does not find it")
+	}
+	if other := owner.open("/p/" + p.ours.ID + "/mail?q=SO-2"); !other.says("No mail matches") {
+		t.Error("another order finds it")
+	}
+
+	page := owner.open("/p/" + p.ours.ID + "/mail/" + id)
+	for _, want := range []string{"The provider told that it came back.", "Queued", "Attempt 1: captured", "Told by capture", "bounce@simulate.invalid", "A new order.", "Message-ID"} {
+		if !page.says(want) {
+			t.Errorf("the page lacks %q", want)
+		}
+	}
+	html := owner.get("/p/" + p.ours.ID + "/mail/" + id + "/html")
+	if policy := html.header.Get("Content-Security-Policy"); html.body != "<p>A new order.</p>" || !strings.HasPrefix(policy, "sandbox; default-src 'none'") {
+		t.Errorf("the HTML is %q under %q", html.body, policy)
+	}
+	source := owner.get("/p/" + p.ours.ID + "/mail/" + id + "/source")
+	if !strings.Contains(source.body, "Message-ID: <"+id+"@") || source.header.Get("Content-Type") != "message/rfc822" {
+		t.Errorf("the source is %q", source.body)
+	}
+
+	seen := p.as("viewer").open("/p/" + p.ours.ID + "/mail/" + id)
+	if seen.says("bounce@simulate.invalid") || seen.says("A new order.") || len(seen.actions()) > 1 && strings.Contains(strings.Join(seen.actions(), " "), "send-again") {
+		t.Errorf("a viewer sees %q", text(seen.doc))
+	}
+
+	again := owner.submit(page, "/p/"+p.ours.ID+"/mail/"+id+"/send-again", nil)
+	if !strings.Contains(again.flash(), "This is the new mail") {
+		t.Errorf("sent again: %q", again.flash())
+	}
+}
+
+func TestMail_SuppressionsAreRemovedWithAReason(t *testing.T) {
+	t.Parallel()
+	p := setup(t)
+	n := p.start()
+	id := p.newMail(p.ours.ID, "reject@simulate.invalid")
+	n.await("the suppression", func() bool {
+		var there bool
+		p.scan(&there, `select exists (select from mail_suppressions where notification_id = $1)`, id)
+		return there
+	})
+	owner := p.as("owner")
+	page := owner.open("/p/" + p.ours.ID + "/suppressions")
+	if !page.says("reject@simulate.invalid") || !page.says("Hard bounce") {
+		t.Fatalf("the page says %q", text(page.doc))
+	}
+	action := ""
+	for _, a := range page.actions() {
+		if strings.HasSuffix(a, "/remove") {
+			action = a
+		}
+	}
+	done := owner.submit(page, action, url.Values{"reason": {"it was a typo"}})
+	if !strings.Contains(done.flash(), "was removed") || !done.says("Nobody is suppressed") {
+		t.Errorf("after the removal: %q", done.flash())
+	}
+}
+
+func TestMail_ErasesARecipient(t *testing.T) {
+	t.Parallel()
+	p := setup(t)
+	id := p.newMail(p.ours.ID, "buyer@acme.example")
+	owner := p.as("owner")
+	list := owner.open("/p/" + p.ours.ID + "/mail")
+	if nobody := owner.submit(list, "/p/"+p.ours.ID+"/recipients/erase", url.Values{"address": {"other@acme.example"}}); !strings.Contains(nobody.flash(), "No mail of this project") {
+		t.Errorf("an unknown address: %q", nobody.flash())
+	}
+	done := owner.submit(owner.open("/p/"+p.ours.ID+"/mail"), "/p/"+p.ours.ID+"/recipients/erase", url.Values{"address": {"buyer@acme.example"}})
+	if !strings.Contains(done.flash(), "1 mail") || !done.says("erased") {
+		t.Errorf("erased: %q", done.flash())
+	}
+	if page := owner.open("/p/" + p.ours.ID + "/mail/" + id); page.says("A new order.") || !page.says("Erased") {
+		t.Errorf("the mail still says %q", text(page.doc))
+	}
+}
+
+func TestMail_TransportIsSetTestedAndCleared(t *testing.T) {
+	t.Parallel()
+	p := setup(t)
+	owner, path := p.as("owner"), "/p/"+p.ours.ID+"/settings/mail"
+	form := url.Values{"kind": {"smtp"}, "from": {"Shop <mail@shop.example>"}, "host": {"smtp.example.com"}, "port": {"587"}, "security": {"starttls"},
+		"username": {"shop"}, "password": {"top-secret"}, "auth": {"plain"}}
+	for field, value := range map[string]string{"host": "10.0.0.1", "port": "22", "from": "nobody"} {
+		bad := url.Values{}
+		for k, v := range form {
+			bad[k] = v
+		}
+		bad.Set(field, value)
+		if answer := owner.send(owner.open(path), path, bad); answer.status != http.StatusUnprocessableEntity || answer.sentences() == "" {
+			t.Errorf("%s %s: status %d (%s), want 422 with a sentence", field, value, answer.status, answer.sentences())
+		}
+	}
+	saved := owner.submit(owner.open(path), path, form)
+	if !strings.Contains(saved.flash(), "was saved") || !saved.says("smtp.example.com:587") || strings.Contains(saved.body, "top-secret") {
+		t.Errorf("saved: %q", saved.flash())
+	}
+	form.Set("password", "")
+	form.Set("port", "465")
+	owner.submit(owner.open(path), path, form)
+	settings, own, err := p.mailer.SettingsOf(p.ctx, p.pool, p.ours.ID)
+	if err != nil || !own || settings.SMTP.Password != "top-secret" || settings.SMTP.Port != 465 {
+		t.Errorf("the settings are %+v, %v", settings.SMTP, err)
+	}
+	test := owner.submit(owner.open(path), path+"/test", url.Values{"to": {"owner@example.com"}})
+	if test.heading() != "A test from Entrega" {
+		t.Errorf("the test leads to %q", test.heading())
+	}
+	cleared := owner.submit(owner.open(path), path+"/clear", nil)
+	if !strings.Contains(cleared.flash(), "installation's transport") || !cleared.says("Mail is captured") {
+		t.Errorf("cleared: %q", cleared.flash())
+	}
+}
+
+// zone answers a domain check.
+type zone map[string][]string
+
+func (z zone) LookupTXT(_ context.Context, name string) ([]string, error) {
+	if found, ok := z[name]; ok {
+		return found, nil
+	}
+	return nil, &net.DNSError{Name: name, IsNotFound: true}
+}
+
+func (z zone) LookupMX(_ context.Context, name string) ([]*net.MX, error) {
+	return nil, &net.DNSError{Name: name, IsNotFound: true}
+}
+
+func TestMail_DomainCheckSaysWhatToPutIntoDNS(t *testing.T) {
+	t.Parallel()
+	p := setup(t)
+	m, err := mailer.NewMailer(mailer.MailerOptions{Pool: p.pool, Client: p.client, Box: p.box, Door: p.door, Logger: quiet, Installation: mailer.Settings{Kind: mailer.SMTP,
+		From: "Shop <mail@shop.example>", SMTP: mailer.SMTPSettings{Host: "smtp.example.com"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.serve("http", func(o *web.Options) {
+		o.Mailer, o.Resolver = m, zone{"shop.example": {"v=spf1 a:smtp.example.com -all"}}
+	})
+	page := p.as("owner").open("/p/" + p.ours.ID + "/settings/mail?check=1")
+	for _, want := range []string{"v=spf1 a:smtp.example.com -all", "_dmarc.shop.example", "v=DMARC1; p=none", "takes no mail"} {
+		if !page.says(want) {
+			t.Errorf("the page lacks %q", want)
+		}
+	}
+}
+
+func TestMail_OfTheInstallationIsTheAdmins(t *testing.T) {
+	t.Parallel()
+	p := setup(t)
+	id := p.newMail("", "somebody@acme.example")
+	admin := p.as("admin")
+	if list := admin.open("/admin/account-mail"); list.rows()[id] == "" {
+		t.Errorf("the list is %v", list.rows())
+	}
+	if page := admin.open("/admin/account-mail/" + id); !page.says("Waits for its turn.") || !page.says("somebody@acme.example") {
+		t.Errorf("the mail says %q", text(page.doc))
+	}
+	if answer := p.as("owner").get("/admin/account-mail/" + id); answer.status != http.StatusForbidden {
+		t.Errorf("an owner is answered %d", answer.status)
+	}
+}
