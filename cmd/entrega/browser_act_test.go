@@ -16,6 +16,15 @@ func TestPanel_People(t *testing.T) {
 		"DisabledEndpoint_IsReactivatedAndRedelivered":      redeliver,
 		"Admin_ReactivatesAnEndpointOfAnyProject":           reactivateAsAdmin,
 		"BulkRetry_AsksForAWordAndRunsToTheEnd":             retryInBulk,
+		"OnCall_CannotCreateKeys":                           onCallMakesNoKeys,
+		"Viewer_SeesMaskedPayloadsAndCannotAct":             viewerOnlyLooks,
+		"Keyboard_DoesAllOfIt":                              byKeyboard,
+		"Scripts_AreNotNeeded":                              withoutScripts,
+		"Live_KeepsTheFocusedRowAndNewerOnesWait":           keepsTheFocusedRow,
+		"Live_CatchesUpWhenARowIsLetGo":                     catchesUp,
+		"Live_HiddenTabClosesItsStream":                     sleepsWhenHidden,
+		"Live_PollsWithoutAStream":                          asksWithoutAStream,
+		"Live_SixTabsLoadAndFollow":                         servesSixTabs,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -5,6 +5,7 @@ import (
 
 	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 )
 
 // whereIs finds what can be clicked by the name that a person reads or hears, in the dialog where one is open, and returns the
@@ -64,10 +65,35 @@ func (b *tab) fill(label, text string) {
 	b.keys(text)
 }
 
-// keys presses keys one after the other; kb names those that are no character.
+// choose takes an option of a filter by typing its first letters, as one does with the list closed.
+func (b *tab) choose(name, option string) {
+	b.t.Helper()
+	if !ask[bool](b, `(name) => { const select = document.querySelector("select[aria-label=" + CSS.escape(name) + "]"); select?.focus(); return select !== null; }`, name) {
+		b.t.Fatalf("there is no choice named %s\n%s", name, b.describe())
+	}
+	b.keys(option)
+	b.await("the choice "+option, `(name, option) => document.querySelector("select[aria-label=" + CSS.escape(name) + "]").selectedOptions[0].label === option`, name, option)
+}
+
+// keys presses keys one after the other; kb names those that are no character. A press and the character that it types are one
+// event, as from a keyboard, so that a page which takes the press keeps the character from being typed.
 func (b *tab) keys(keys string) {
 	b.t.Helper()
-	b.do(chromedp.KeyEvent(keys))
+	var steps []chromedp.Action[chromedp.Void]
+	for _, r := range keys {
+		var down *input.DispatchKeyEventParams
+		for _, k := range kb.Encode(r) {
+			switch k.Type {
+			case kb.KeyRawDown, kb.KeyDown:
+				down = k
+			case kb.KeyChar:
+				down.Type, down.Text, down.UnmodifiedText = kb.KeyDown, k.Text, k.UnmodifiedText
+			case kb.KeyUp:
+				steps = append(steps, command(input.DispatchKeyEvent, *down), command(input.DispatchKeyEvent, *k))
+			}
+		}
+	}
+	b.do(steps...)
 }
 
 // reads waits until the page, or the dialog on it, shows a text.

@@ -250,6 +250,16 @@ func (s *shop) settled(event, status string, count int) []delivery {
 	return list.Data
 }
 
+// settledTask waits until a task is in a status.
+func (s *shop) settledTask(task, status string) {
+	s.t.Helper()
+	s.until("task "+task+" to be "+status, func() bool {
+		var d delivery
+		s.call(s.key, "GET", "/v1/deliveries/"+task, nil, &d, http.StatusOK)
+		return d.Status == status
+	})
+}
+
 // customer is a receiver whose answer may change, and who counts what it got.
 type customer struct {
 	*httptest.Server
@@ -257,7 +267,7 @@ type customer struct {
 	requests atomic.Int64
 }
 
-func newCustomer(t *testing.T, answer http.HandlerFunc) *customer {
+func newCustomer(t testing.TB, answer http.HandlerFunc) *customer {
 	t.Helper()
 	c := &customer{}
 	c.answers(answer)

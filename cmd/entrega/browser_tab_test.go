@@ -226,7 +226,7 @@ func (b *tab) awaitIn(what string, look func() (bool, error)) {
 
 // describe is what a person would say of the page when a test fails.
 func (b *tab) describe() string {
-	text, err := tryAsk[string](b, `() => location.href + "\n" + (document.querySelector("dialog[open]") ?? document.querySelector("main") ?? document.body).innerText.slice(0, 2500)`)
+	text, err := tryAsk[string](b, `() => location.href + " (" + document.visibilityState + ")\n" + (document.querySelector("dialog[open]") ?? document.querySelector("main") ?? document.body).innerText.slice(0, 2500)`)
 	if err != nil {
 		return fmt.Sprintf("(the page cannot be read: %v)", err)
 	}
