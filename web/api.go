@@ -8,6 +8,8 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humaecho"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"entrega/internal/events"
+	"entrega/internal/tenant"
 	"entrega/jobs"
 	"entrega/mailer"
 	"entrega/webhooks"
@@ -23,13 +25,16 @@ type api struct {
 	mailer    *mailer.Mailer
 	log       *slog.Logger
 	now       func() time.Time
+	keys      *tenant.KeyChecker
+	publisher *events.Publisher
 
 	huma huma.API
 }
 
 // mountAPI registers every call of the API, its OpenAPI document and the page that shows it.
 func (s *Server) mountAPI() {
-	a := &api{pool: s.pool, client: s.client, endpoints: s.endpoints, mailer: s.mailer, log: s.log, now: s.now}
+	a := &api{pool: s.pool, client: s.client, endpoints: s.endpoints, mailer: s.mailer, log: s.log, now: s.now,
+		keys: tenant.NewKeyChecker(s.pool), publisher: events.NewPublisher(events.PublisherOptions{Pool: s.pool, Logger: s.log})}
 	a.huma = humaecho.New(s.echo, a.config())
 	a.mount()
 	s.echo.POST(feedbackPath, a.takeFeedback)

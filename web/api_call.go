@@ -94,7 +94,7 @@ func (a *api) authenticate(ctx context.Context, r *http.Request) (tenant.Actor, 
 	if !strings.EqualFold(scheme, "Bearer") {
 		return tenant.Actor{}, unauthorized(`Bearer realm="Entrega"`, "The API takes keys as Authorization: Bearer entrega_… and no other scheme.")
 	}
-	actor, err := tenant.AuthenticateKey(ctx, a.pool, strings.TrimSpace(key))
+	actor, err := a.keys.Authenticate(ctx, strings.TrimSpace(key))
 	if errors.Is(err, tenant.ErrUnknownKey) {
 		return tenant.Actor{}, unauthorized(`Bearer realm="Entrega", error="invalid_token"`, "This API key is wrong or was revoked.")
 	}

@@ -54,7 +54,7 @@ func (a *api) publishEvent(ctx context.Context, c call, _ *IdempotentInput) (*pu
 		return nil, err
 	}
 	event.IdempotencyKey = c.key
-	published, err := events.Publish(ctx, a.pool, c.project(), event)
+	published, err := a.publisher.Publish(ctx, c.project(), event)
 	if err != nil {
 		return nil, err
 	}

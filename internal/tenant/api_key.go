@@ -162,13 +162,8 @@ func AuthenticateKey(ctx context.Context, db store.DB, key string) (Actor, error
 		return Actor{}, fmt.Errorf("look up API key: %w", err)
 	}
 	if idle {
-		_, err := db.Exec(ctx, `
-			update api_keys set last_used_at = now()
-			where project_id = @project_id and id = @id
-				and (last_used_at is null or last_used_at < now() - interval '1 minute')`,
-			pgx.StrictNamedArgs{"project_id": a.ProjectID, "id": a.ID})
-		if err != nil {
-			return Actor{}, fmt.Errorf("note use of API key: %w", err)
+		if err := noteKeyUse(ctx, db, a); err != nil {
+			return Actor{}, err
 		}
 	}
 	return a, nil
