@@ -56,6 +56,7 @@ func (a *adapter) Work(ctx context.Context, row *rivertype.JobRow, doInner func(
 		return r.adopt(ctx)
 	}
 	err := r.call(ctx, doInner)
+	defer r.attempt.tellSettled()
 	if interrupted(ctx, err) && !r.attempt.Evidence.Sent {
 		return err
 	}
@@ -72,7 +73,7 @@ func (r *run) prepare(ctx context.Context) error {
 	r.chain = newChainState(r.row.ID)
 	if len(r.row.AttemptedBy) > 1 || r.row.Attempt > 1 {
 		var err error
-		if r.chain, err = loadChain(ctx, w.pool, r.row.ID); err != nil {
+		if r.chain, err = loadChain(ctx, w.pool, r.row.ID, spanSince(r.row.CreatedAt)); err != nil {
 			return err
 		}
 	}
@@ -116,6 +117,12 @@ func (r *run) call(ctx context.Context, doInner func(context.Context) error) (er
 		}
 	}()
 	return doInner(context.WithValue(ctx, runKey{}, r))
+}
+
+func (a *Attempt) tellSettled() {
+	if a.settled != nil {
+		a.settled()
+	}
 }
 
 func (r *run) handle(ctx context.Context, args []byte) error {

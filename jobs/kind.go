@@ -78,6 +78,7 @@ type Attempt struct {
 	deadline   time.Time
 	completeTx func(ctx context.Context, tx pgx.Tx) error
 	completed  bool
+	settled    func()
 }
 
 // Policy is what will decide about this attempt.
@@ -108,6 +109,10 @@ func (a *Attempt) CountHorizonFrom(t time.Time) {
 		a.CreatedAt = t
 	}
 }
+
+// OnSettled has fn called once the attempt's outcome is safe in the ledger, or could not be made so: for a success its task is
+// finished in the table by then. fn must not block.
+func (a *Attempt) OnSettled(fn func()) { a.settled = fn }
 
 // CompleteTx writes the ledger row and completes the task in the caller's transaction, so that what the handler wrote and its
 // completion are one. After a commit the handler returns nil.

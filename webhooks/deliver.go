@@ -56,6 +56,7 @@ func (d *Deliverer) deliver(ctx context.Context, job *jobs.Job[DeliverArgs]) err
 		return err
 	}
 	r := resultNone
+	job.OnSettled(func() { d.lanes.settled(ln) })
 	defer func() { d.lanes.leave(ln, job.TaskID, r) }()
 
 	b, err := d.brief(ctx, ln)

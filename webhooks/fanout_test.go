@@ -165,7 +165,8 @@ func TestFanout_BacklogWaitsInTheTableAndIsDeliveredInFull(t *testing.T) {
 	b.publish(names("order", n)...)
 	b.considered(fmt.Sprintf("order-%04d", n))
 	states := b.states(e.Endpoint.ID)
-	if states["pending"] != n-webhooks.LaneWindow || states["available"]+states["running"] != webhooks.LaneWindow {
+	// Some of the window may have been sent back already, for want of workers.
+	if states["pending"] != n-webhooks.LaneWindow || states["available"]+states["running"]+states["scheduled"] != webhooks.LaneWindow {
 		t.Errorf("states %v, want %d in River's hands and the rest pending", states, webhooks.LaneWindow)
 	}
 	release()

@@ -216,7 +216,6 @@ func (l *lanes) leave(ln *lane, taskID int64, r result) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	ln.inFlight--
-	ln.finished++
 	ln.progressAt = time.Now()
 	ln.order.finished(taskID)
 	ln.climb(r)
@@ -229,11 +228,18 @@ func (l *lanes) leave(ln *lane, taskID int64, r result) {
 	default:
 		l.admit(ln)
 	}
+	ln.rest()
+}
+
+// settled notes that a task which had a place here is finished in the table, so that another may take its place in the window.
+func (l *lanes) settled(ln *lane) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	ln.finished++
 	if ln.backlog && (ln.finished >= max(ln.appetite/4, 1) || ln.idle()) {
 		ln.finished = 0
 		l.drained(ln.endpointID)
 	}
-	ln.rest()
 }
 
 // climb doubles what may be in flight with each run of successes as long as that, and falls to one with a failure.

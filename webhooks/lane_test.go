@@ -217,6 +217,7 @@ func TestLane_AsksForItsBacklogAsItDrains(t *testing.T) {
 				t.Fatal(err)
 			}
 			b.leave(ln, 1, resultSuccess)
+			b.settled(ln)
 		}
 	}
 	run(3)
