@@ -12,6 +12,8 @@ import (
 	"time"
 
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+
+	"entrega/jobs"
 )
 
 // counter is a receiver that verifies each request and counts them by webhook-id.
@@ -104,21 +106,29 @@ func TestServe_Kill9InTheMiddleLosesNothing(t *testing.T) {
 
 	receiver.mu.Lock()
 	defer receiver.mu.Unlock()
-	if extra := receiver.total - events; extra > lane {
-		t.Errorf("%d requests were repeated; at most the %d in flight may be", extra, lane)
-	}
-	rows := map[string]int{}
+	rows, lost := map[string]int{}, 0
 	for line := range strings.Lines(in.command("evidence", "export", "--project", project)) {
 		var r struct {
 			Kind           string  `json:"kind"`
 			IdempotencyKey *string `json:"idempotency_key"`
+			Reason         string  `json:"reason"`
 		}
 		if err := json.Unmarshal([]byte(line), &r); err != nil {
 			t.Fatalf("%v: %s", err, line)
 		}
 		if r.Kind == "webhook.deliver" && r.IdempotencyKey != nil {
 			rows[*r.IdempotencyKey]++
+			if r.Reason == jobs.ReasonWorkerLost {
+				lost++
+			}
 		}
+	}
+	// In flight is what was sent and had no record yet: the lane, and answers that waited for the ledger's commit.
+	if extra := receiver.total - events; extra > lost {
+		t.Errorf("%d requests were repeated; at most the %d in flight may be", extra, lost)
+	}
+	if lost > 8*lane {
+		t.Errorf("%d attempts were in flight without a record, with a lane of %d", lost, lane)
 	}
 	for id, requests := range receiver.requests {
 		if rows[id] < requests {
