@@ -35,7 +35,12 @@ const recordSelect = `project_id, task_id, seq, attempt, charged, kind, trigger,
 
 // AttemptsOfTask loads a task's chain in its order. A foreign project has none.
 func AttemptsOfTask(ctx context.Context, db store.DB, project string, taskID int64) ([]Record, error) {
-	rows, err := db.Query(ctx, `select `+recordSelect+` from attempts where task_id = $1 and project_id = $2 order by seq, started_at`, taskID, project)
+	s, err := spanOf(ctx, db, taskID)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := db.Query(ctx, `select `+recordSelect+` from attempts
+		where task_id = $1 and project_id = $2 and started_at >= $3 and started_at < $4 order by seq, started_at`, taskID, project, s.from, s.until)
 	if err != nil {
 		return nil, fmt.Errorf("load attempts: %w", err)
 	}
@@ -51,14 +56,18 @@ func AttemptsOfTask(ctx context.Context, db store.DB, project string, taskID int
 
 // ExcerptsOfTask loads what is still kept of a task's exchanges, in their order.
 func ExcerptsOfTask(ctx context.Context, db store.DB, project string, taskID int64) ([]StoredExcerpt, error) {
-	return queryExcerpts(ctx, db, "", taskID, project)
+	s, err := spanOf(ctx, db, taskID)
+	if err != nil {
+		return nil, err
+	}
+	return queryExcerpts(ctx, db, "", taskID, project, s.from, s.until)
 }
 
-// queryExcerpts takes the task and the project as its first arguments; and narrows the rows further.
+// queryExcerpts takes the task, the project and the span as its first arguments; and narrows the rows further.
 func queryExcerpts(ctx context.Context, db store.DB, and string, args ...any) ([]StoredExcerpt, error) {
 	rows, err := db.Query(ctx, `select seq, started_at, request_line, request_headers, request_body, request_truncated,
 		response_headers, response_body, response_truncated, note
-		from attempt_excerpts where task_id = $1 and project_id = $2 `+and+` order by seq`, args...)
+		from attempt_excerpts where task_id = $1 and project_id = $2 and started_at >= $3 and started_at < $4 `+and+` order by seq`, args...)
 	if err != nil {
 		return nil, fmt.Errorf("load excerpts: %w", err)
 	}

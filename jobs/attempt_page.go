@@ -23,22 +23,26 @@ func ListAttempts(ctx context.Context, db store.DB, project string, taskID int64
 	if err != nil {
 		return store.List[AttemptWithExcerpt]{}, err
 	}
-	records, err := pageOfRecords(ctx, db, project, taskID, k)
+	s, err := spanOf(ctx, db, taskID)
+	if err != nil {
+		return store.List[AttemptWithExcerpt]{}, err
+	}
+	records, err := pageOfRecords(ctx, db, project, taskID, s, k)
 	if err != nil {
 		return store.List[AttemptWithExcerpt]{}, err
 	}
 	list := store.ListOf(k, records, func(a AttemptWithExcerpt) int { return a.Seq })
-	return list, attachExcerpts(ctx, db, project, taskID, list.Rows)
+	return list, attachExcerpts(ctx, db, project, taskID, s, list.Rows)
 }
 
-func pageOfRecords(ctx context.Context, db store.DB, project string, taskID int64, k store.Keyset[int]) ([]AttemptWithExcerpt, error) {
+func pageOfRecords(ctx context.Context, db store.DB, project string, taskID int64, s span, k store.Keyset[int]) ([]AttemptWithExcerpt, error) {
 	order, beyond := "asc", ">"
 	if k.Backward() {
 		order, beyond = "desc", "<"
 	}
 	rows, err := db.Query(ctx, `select `+recordSelect+` from attempts
-		where task_id = $1 and project_id = $2 and ($3::integer is null or seq `+beyond+` $3) order by seq `+order+` limit $4`,
-		taskID, project, k.From, k.Fetch())
+		where task_id = $1 and project_id = $2 and ($3::integer is null or seq `+beyond+` $3) and started_at >= $5 and started_at < $6
+		order by seq `+order+` limit $4`, taskID, project, k.From, k.Fetch(), s.from, s.until)
 	if err != nil {
 		return nil, fmt.Errorf("list attempts: %w", err)
 	}
@@ -55,12 +59,12 @@ func pageOfRecords(ctx context.Context, db store.DB, project string, taskID int6
 }
 
 // attachExcerpts gives each record of a page its excerpt. Records and their excerpts have the same place in the chain.
-func attachExcerpts(ctx context.Context, db store.DB, project string, taskID int64, attempts []AttemptWithExcerpt) error {
+func attachExcerpts(ctx context.Context, db store.DB, project string, taskID int64, s span, attempts []AttemptWithExcerpt) error {
 	if len(attempts) == 0 {
 		return nil
 	}
 	first, last := attempts[0].Seq, attempts[len(attempts)-1].Seq
-	excerpts, err := queryExcerpts(ctx, db, `and seq between $3 and $4`, taskID, project, first, last)
+	excerpts, err := queryExcerpts(ctx, db, `and seq between $5 and $6`, taskID, project, s.from, s.until, first, last)
 	if err != nil {
 		return err
 	}

@@ -21,7 +21,7 @@ type chainState struct {
 
 func newChainState(taskID int64) chainState { return chainState{head: genesis(taskID)} }
 
-func loadChain(ctx context.Context, db store.DB, taskID int64) (chainState, error) {
+func loadChain(ctx context.Context, db store.DB, taskID int64, in span) (chainState, error) {
 	s := newChainState(taskID)
 	var head []byte
 	err := db.QueryRow(ctx, `
@@ -32,7 +32,7 @@ func loadChain(ctx context.Context, db store.DB, taskID int64) (chainState, erro
 		       coalesce(max(seq), 0) - coalesce(max(seq) filter (where decision <> 'snoozed'), 0),
 		       coalesce((array_agg(decision order by seq desc))[1], ''),
 		       coalesce((array_agg(reason order by seq desc))[1], '')
-		from attempts where task_id = $1`, taskID).
+		from attempts where task_id = $1 and started_at >= $2 and started_at < $3`, taskID, in.from, in.until).
 		Scan(&s.seq, &head, &s.tries, &s.charged, &s.snoozesInARow, &s.last, &s.lastReason)
 	if err != nil {
 		return s, fmt.Errorf("load the task's chain: %w", err)
