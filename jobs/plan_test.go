@@ -274,24 +274,48 @@ func (p *plans) checkBulk(t *testing.T) {
 	})
 }
 
+// checkAttempts looks at the queries for one task's attempts, which must not look into every day of the ledger.
 func (p *plans) checkAttempts(t *testing.T) {
-	id := p.anyTask(t)
-	p.check(t, 50, func() error {
-		_, err := AttemptsOfTask(t.Context(), p.pool, bigProject, id)
-		return err
-	})
-	p.check(t, 50, func() error {
-		_, err := ExcerptsOfTask(t.Context(), p.pool, bigProject, id)
-		return err
-	})
-	p.check(t, 50, func() error {
-		_, err := ListAttempts(t.Context(), p.pool, bigProject, id, store.Page{})
-		return err
-	})
-	p.check(t, 50, func() error {
-		_, err := loadChain(t.Context(), p.pool, id)
-		return err
-	})
+	var id int64
+	err := p.pool.QueryRow(t.Context(), `select max(id) from river_job where project_id = $1 and state = 'completed' and created_at < now() - interval '20 days'`,
+		bigProject).Scan(&id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	createdAt := p.now.Add(-20 * 24 * time.Hour)
+	for name, query := range map[string]func() error{
+		"AttemptsOfTask": func() error {
+			_, err := AttemptsOfTask(t.Context(), p.pool, bigProject, id)
+			return err
+		},
+		"ExcerptsOfTask": func() error {
+			_, err := ExcerptsOfTask(t.Context(), p.pool, bigProject, id)
+			return err
+		},
+		"ListAttempts": func() error {
+			_, err := ListAttempts(t.Context(), p.pool, bigProject, id, store.Page{})
+			return err
+		},
+		"loadChain": func() error {
+			s := spanSince(createdAt)
+			s.until = createdAt.Add(clocksWithin)
+			_, err := loadChain(t.Context(), p.pool, id, s)
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p.recorder.Take()
+			if err := query(); err != nil {
+				t.Fatal(err)
+			}
+			for _, s := range p.recorder.Take() {
+				p.planner.Check(t, s, mergedPages, 50)
+				if touched := p.planner.Touched(t, s); len(touched) > 2*7+2 {
+					t.Errorf("%d tables are looked into by %s", len(touched), s.SQL)
+				}
+			}
+		})
+	}
 }
 
 func (p *plans) checkStats(t *testing.T) {

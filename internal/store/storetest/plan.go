@@ -142,6 +142,18 @@ func (p *Planner) Check(t testing.TB, s Statement, sortMost, readMost float64) {
 	}
 }
 
+// Touched runs a statement, rolled back, by the plan for all arguments, and returns the tables that it looked into.
+func (p *Planner) Touched(t testing.TB, s Statement) []string {
+	t.Helper()
+	var touched []string
+	for _, n := range p.explain(t, s, planForAll).all() {
+		if n.Relation != "" && n.Loops > 0 && !slices.Contains(touched, n.Relation) {
+			touched = append(touched, n.Relation)
+		}
+	}
+	return touched
+}
+
 // explain runs a statement under EXPLAIN. It is prepared first, since only a prepared one has a plan for all arguments.
 func (p *Planner) explain(t testing.TB, s Statement, mode string) Node {
 	t.Helper()
