@@ -19,7 +19,10 @@ func (s *Server) showPolicies(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return s.page(c, http.StatusOK, views.Policies(presentPolicies(l, v, s.policiesOf(v.project.ID), s.shipped, s.profiles(v.project.ID))))
+	policies := s.policiesOf(v.project.ID)
+	p := presentPolicies(l, v, policies, s.shipped, s.profiles(v.project.ID))
+	p.Forecast = presentForecast(policies, c.QueryParams(), s.now())
+	return s.page(c, http.StatusOK, views.Policies(p))
 }
 
 // policiesOf are the policies that decide in a project, each kind and profile once.

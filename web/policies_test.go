@@ -77,3 +77,21 @@ func TestSimulation_DecidesAsTheProductDoes(t *testing.T) {
 		t.Errorf("an unknown policy: status %d, want 404", got)
 	}
 }
+
+func TestPolicies_ForecastAnOutage(t *testing.T) {
+	t.Parallel()
+	p := setup(t)
+	b, path := p.as("viewer"), "/p/"+p.ours.ID+"/policies"
+	if page := b.open(path); !page.says("What would an outage lead to?") || !page.says("order.notification") {
+		t.Error("the page does not offer a forecast")
+	}
+	page := b.open(path + "?policy=order.notification&rate=10%2Fs&outage=10m")
+	if !page.says("Workers needed") || !page.says("3600 attempts a minute") || !page.says("Attempts per minute: ") {
+		t.Errorf("the forecast says %q", text(page.doc))
+	}
+	for query, want := range map[string]string{"rate=ten&outage=10m&policy=order.notification": "no rate", "rate=1&outage=soon&policy=order.notification": "must be a duration", "rate=1&outage=1m&policy=x": "no such policy"} {
+		if page := b.open(path + "?" + query); !page.says(want) {
+			t.Errorf("%s is answered %q, want that it says %q", query, page.sentences(), want)
+		}
+	}
+}

@@ -11,7 +11,7 @@ import (
 
 func policiesCommand(env environment) *cobra.Command {
 	root := &cobra.Command{Use: "policies", Short: "Check, show, compare and simulate retry policies"}
-	root.AddCommand(policiesCheckCommand(env), policiesShowCommand(env), policiesDiffCommand(env), policiesSimulateCommand(env))
+	root.AddCommand(policiesCheckCommand(env), policiesShowCommand(env), policiesDiffCommand(env), policiesSimulateCommand(env), policiesForecastCommand(env))
 	return root
 }
 
