@@ -46,7 +46,8 @@ func NewClient(o ClientOptions) (*Client, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	rc, err := river.NewClient(riverpgxv5.New(o.Pool), &river.Config{Logger: o.Logger})
+	// The cooldown is also the shortest time between two notifications of inserts: one that is left out costs a poll.
+	rc, err := river.NewClient(riverpgxv5.New(o.Pool), &river.Config{Logger: o.Logger, FetchCooldown: river.FetchCooldownMin})
 	if err != nil {
 		return nil, fmt.Errorf("make River's insert client: %w", err)
 	}
