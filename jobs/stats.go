@@ -23,7 +23,8 @@ type Sum struct {
 	Charged  int64     `db:"charged"`
 }
 
-// sumSQL unites the sums with the attempts that are too young for them.
+// sumSQL unites the sums with the attempts that are too young for them. It asks for their start twice: by what the caller gave
+// the database leaves out the days of the ledger before it begins.
 const sumSQL = `
 	with watermark as (select coalesce((select through from rollups where name = 'attempts'), '-infinity') as through),
 	sums as (
@@ -33,7 +34,7 @@ const sumSQL = `
 		union all
 		select finished_at, kind, policy_profile, decision, reason, attempt = 1, 1, case when charged then 1 else 0 end
 		from attempts, watermark
-		where project_id = @project and started_at >= greatest(@since, through - interval '15 minutes') and finished_at >= greatest(@since, through)
+		where project_id = @project and started_at >= @since and started_at >= through - interval '15 minutes' and finished_at >= greatest(@since, through)
 	)
 	select kind, profile, date_bin(@step, at, @since) as bucket, decision, reason, first_try, sum(attempts)::bigint as attempts, sum(charged)::bigint as charged
 	from sums group by 1, 2, 3, 4, 5, 6 order by 3`
@@ -70,7 +71,7 @@ func TotalAttempts(ctx context.Context, db store.DB, project string, since time.
 			where project_id = @project and minute >= greatest(@hour, w.hour) and minute < w.through
 			union all
 			select kind, policy_profile, decision, reason, attempt = 1, 1, case when charged then 1 else 0 end from attempts, watermark
-			where project_id = @project and started_at >= greatest(@since, through - interval '15 minutes') and finished_at >= greatest(@since, through)
+			where project_id = @project and started_at >= @since and started_at >= through - interval '15 minutes' and finished_at >= greatest(@since, through)
 		)
 		select kind, profile, @since::timestamptz as bucket, decision, reason, first_try, sum(attempts)::bigint as attempts, sum(charged)::bigint as charged
 		from sums group by 1, 2, 4, 5, 6`,
@@ -130,7 +131,7 @@ func PublishToDelivered(ctx context.Context, db store.DB, project string, since 
 			union all
 			select entrega_latency_bucket(extract(epoch from a.finished_at - e.created_at) * 1000), 1
 			from watermark, attempts a join events e on e.project_id = a.project_id and e.id = a.event_id
-			where a.project_id = @project and a.started_at >= greatest(@since, through - interval '15 minutes') and a.finished_at >= greatest(@since, through)
+			where a.project_id = @project and a.started_at >= @since and a.started_at >= through - interval '15 minutes' and a.finished_at >= greatest(@since, through)
 			  and a.kind = 'webhook.deliver' and a.decision = 'accepted' and a.trigger = 'schedule'
 		) as t group by 1 order by 1`, pgx.StrictNamedArgs{"project": project, "since": since.UTC()})
 	if err != nil {
