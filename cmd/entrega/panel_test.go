@@ -79,6 +79,9 @@ func panelPages(t testing.TB, db store.DB) []panelPage {
 		panelPage{"Retry health, 30 days", views.HealthURL(project, "30d")},
 		panelPage{"Audit", views.AuditURL(project, views.AuditFilter{})},
 		panelPage{"Projects", views.ProjectsURL()},
+		panelPage{"All projects", views.AdminProjectsURL("")},
+		panelPage{"Disabled endpoints", views.AdminDisabledURL()},
+		panelPage{"System", views.AdminSystemURL()},
 	)
 }
 

@@ -99,7 +99,7 @@ func NewPlanner(t testing.TB, dsn string) *Planner {
 	}
 	t.Cleanup(conn.Release)
 	p := &Planner{conn: conn.Conn(), rows: map[string]float64{}}
-	rows, err := conn.Query(ctx, `select relname::text, reltuples::float8 from pg_class where relkind = 'r'`)
+	rows, err := conn.Query(ctx, `select relname::text, reltuples::float8 from pg_class where relkind = 'r' and relnamespace = 'public'::regnamespace`)
 	if err != nil {
 		t.Fatal(err)
 	}
