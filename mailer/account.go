@@ -126,6 +126,9 @@ func (m *Mailer) ConfirmAddress(ctx context.Context, actor tenant.Actor, user te
 // testOrder is what a test mail is filed under.
 const testOrder = "test"
 
+// testLabel marks a task as a test, whose failure its sender sees and no alert tells.
+const testLabel = "entrega.test"
+
 // SendTest sends a mail to see whether the project's transport works. It is tried once.
 func (m *Mailer) SendTest(ctx context.Context, actor tenant.Actor, project, to string) (Queued, error) {
 	if err := actor.RequireIn(project, tenant.PermSendTest); err != nil {

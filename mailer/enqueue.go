@@ -154,10 +154,14 @@ func (m *Mailer) fromOf(s Settings) string {
 
 // label is what lists show of the task. An address is not among it: it must stay erasable.
 func (d draft) label() map[string]string {
-	if d.orderID == "" {
+	switch {
+	case d.trigger == jobs.TriggerTest:
+		return map[string]string{"event_type": testLabel}
+	case d.orderID == "":
 		return nil
+	default:
+		return map[string]string{"subject": d.orderID}
 	}
-	return map[string]string{"order": d.orderID}
 }
 
 // earlierTx finds what an idempotency key stands for already.

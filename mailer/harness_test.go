@@ -12,12 +12,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"entrega/internal/egress"
 	"entrega/internal/seal"
-	"entrega/internal/store"
 	"entrega/internal/store/storetest"
 	"entrega/internal/tenant"
 	"entrega/jobs"
@@ -283,13 +281,6 @@ func (b *bundle) exec(sql string, args ...any) {
 	b.t.Helper()
 	if _, err := b.pool.Exec(b.ctx, sql, args...); err != nil {
 		b.t.Fatalf("%s: %v", sql, err)
-	}
-}
-
-func (b *bundle) inTx(fn func(tx pgx.Tx) error) {
-	b.t.Helper()
-	if err := store.InTx(b.ctx, b.pool, fn); err != nil {
-		b.t.Fatal(err)
 	}
 }
 

@@ -3,6 +3,7 @@ package mailer
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -59,6 +60,12 @@ type listedRow struct {
 	ScheduledAt *time.Time `db:"scheduled_at"`
 	Reason      *string    `db:"reason"`
 }
+
+// linkShown stands for a one-time link where a mail is looked at: the link itself is made when the mail is sent.
+const linkShown = "(a one-time link)"
+
+// Private says that the mail is about people's access: what it says is for those who decide about that.
+func (l Listed) Private() bool { return l.Kind != OrderNotification.Name }
 
 // allowed asks for a permission in a project, or for the admin's where the mail is the installation's own.
 func allowed(actor tenant.Actor, project string, p tenant.Permission) error {
@@ -134,6 +141,7 @@ func (m *Mailer) NotificationByID(ctx context.Context, db store.DB, project, id 
 
 func (m *Mailer) listed(row listedRow) Listed {
 	l := Listed{Notification: row.notification(), Reason: deref(row.Reason)}
+	l.Text, l.HTML = strings.ReplaceAll(l.Text, linkMark, linkShown), strings.ReplaceAll(l.HTML, linkMark, linkShown)
 	if row.RiverState == nil {
 		l.State = l.withoutTask()
 		return l

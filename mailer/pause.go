@@ -63,6 +63,16 @@ func (m *Mailer) PauseOf(ctx context.Context, db store.DB, project string) (*Pau
 	return &p, nil
 }
 
+// ForgetOldPause ends a pause of the installation's transport that was about other settings than the present ones. It is for the
+// start of a node, whose settings may have been mended.
+func (m *Mailer) ForgetOldPause(ctx context.Context) error {
+	_, err := m.pool.Exec(ctx, `delete from mail_pauses where project_id = '' and fingerprint <> $1`, m.installation.fingerprint())
+	if err != nil {
+		return fmt.Errorf("forget an old pause of the mail transport: %w", err)
+	}
+	return nil
+}
+
 // passGate lets a mail through to a transport that works, keeps it from one that rests, and lets one through that finds out whether
 // the rest is over.
 func (s *Sender) passGate(ctx context.Context, job *jobs.Job[SendArgs], t *transport) error {

@@ -51,7 +51,7 @@ func (s *Server) showMail(c echo.Context) error {
 	if p.Captures, p.Paused, p.Transport, err = s.mailStanding(c); err != nil {
 		return err
 	}
-	presentMail(&p, list)
+	presentMail(&p, v, list)
 	return s.page(c, http.StatusOK, views.Mail(p))
 }
 

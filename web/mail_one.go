@@ -15,6 +15,11 @@ import (
 // mailPolicy is that of a mail's own page: it runs nothing, loads nothing and belongs to no site, whatever the mail holds.
 const mailPolicy = "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'none'"
 
+// maySeeMail tells whether the visitor may read what a mail says.
+func maySeeMail(v *visit, n mailer.Listed) bool {
+	return v.can(tenant.PermSeePayloads) && (!n.Private() || v.can(tenant.PermManageTeam))
+}
+
 // showNotification shows one mail with what happened to it.
 func (s *Server) showNotification(c echo.Context) error {
 	ctx, v := c.Request().Context(), visitOf(c)
@@ -30,11 +35,11 @@ func (s *Server) showNotification(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	l, err := s.layout(c, n.Subject, mailSection(v))
+	l, err := s.layout(c, subjectFor(v, n), mailSection(v))
 	if err != nil {
 		return err
 	}
-	p := views.NotificationProps{Layout: l, CanSee: v.can(tenant.PermSeePayloads), CanSendAgain: v.can(tenant.PermRetry) && n.ErasedAt == nil}
+	p := views.NotificationProps{Layout: l, CanSee: maySeeMail(v, n), CanSendAgain: v.can(tenant.PermRetry) && n.ErasedAt == nil}
 	if p.Captures, _, _, err = s.mailStanding(c); err != nil {
 		return err
 	}
@@ -48,6 +53,9 @@ func (s *Server) showMailHTML(c echo.Context) error {
 	n, err := s.mailer.NotificationByID(c.Request().Context(), s.pool, v.project.ID, c.Param("id"))
 	if err != nil {
 		return err
+	}
+	if !maySeeMail(v, n) {
+		return tenant.ErrForbidden
 	}
 	if n.HTML == "" {
 		return store.ErrNotFound
@@ -65,6 +73,15 @@ func (s *Server) downloadMail(c echo.Context) error {
 	n, err := s.mailer.NotificationByID(ctx, s.pool, v.project.ID, c.Param("id"))
 	if err != nil {
 		return err
+	}
+	if !maySeeMail(v, n) {
+		return tenant.ErrForbidden
+	}
+	if v.project.ID == "" {
+		// Noted before it is shown: a captured mail holds the link, and whoever holds the link gets the account.
+		if err := tenant.Audit(ctx, s.pool, v.actor, "mail.read_source", "notification", n.ID, nil); err != nil {
+			return err
+		}
 	}
 	raw, err := s.mailer.Source(ctx, s.pool, n)
 	if err != nil {

@@ -194,3 +194,27 @@ func TestMail_OfTheInstallationIsTheAdmins(t *testing.T) {
 		t.Errorf("an owner is answered %d", answer.status)
 	}
 }
+
+func TestMail_AboutAccessIsForThoseWhoDecide(t *testing.T) {
+	t.Parallel()
+	p := setup(t)
+	guest := p.as("stranger")
+	guest.submit(guest.open("/projects"), "/projects/access", url.Values{"project": {p.ours.ID}, "reason": {"I take over in December."}})
+	var id string
+	p.scan(&id, `select id from notifications where kind = 'owner.notify' and project_id = $1`, p.ours.ID)
+	path := "/p/" + p.ours.ID + "/mail"
+	if page := p.as("owner").open(path + "/" + id); !page.says("I take over in December.") || !page.says("stranger@example.com asks to join") {
+		t.Errorf("an owner sees %q", text(page.doc))
+	}
+	for _, name := range []string{"on-call", "viewer"} {
+		b := p.as(name)
+		for _, page := range []*page{b.open(path), b.open(path + "/" + id)} {
+			if page.says("stranger@") || page.says("December") {
+				t.Errorf("%s sees %q", name, text(page.doc))
+			}
+		}
+		if answer := b.get(path + "/" + id + "/source"); answer.status != http.StatusForbidden {
+			t.Errorf("%s gets the source: %d", name, answer.status)
+		}
+	}
+}

@@ -78,6 +78,8 @@ func auditActions() []auditAction {
 		{"endpoint.rotate_secret", "rotated the secret"}, {"endpoint.test", "sent a test"}, {"endpoint.redeliver", "redelivered"},
 		{"event.redeliver", "redelivered the event"}, {"event.requeue", "requeued the event"}, {"event.publish_test", "published a test event"},
 		{"alert.acknowledge", "acknowledged the alert"}, {"alert.resolve", "resolved the alert"},
+		{"mail.send_again", "sent a mail again"}, {"mail.test", "sent a test mail"}, {"mail.set_transport", "set the mail transport"},
+		{"mail.clear_transport", "removed the mail transport"}, {"suppression.remove", "removed a suppression"}, {"recipient.erase", "erased a recipient"},
 		{"project.create", "created the project"}, {"project.rename", "renamed the project"}, {"project.choose_profile", "chose a profile"},
 		{"member.add", "added a member"}, {"member.change_role", "changed a role"}, {"member.remove", "removed a member"},
 		{"access.request", "asked for access"}, {"access.approve", "approved access"}, {"access.decline", "declined access"},

@@ -19,9 +19,9 @@ func notifyCommand(public string) string {
 		`  -d '{"orderId":"SO-1","to":"you@example.com","subject":"New order SO-1","text":"You have a new order."}'`
 }
 
-func presentMail(p *views.MailProps, list store.List[mailer.Listed]) {
+func presentMail(p *views.MailProps, v *visit, list store.List[mailer.Listed]) {
 	for _, n := range list.Rows {
-		p.Rows = append(p.Rows, presentMailRow(n))
+		p.Rows = append(p.Rows, presentMailRow(v, n))
 	}
 	if list.Prev != "" {
 		p.Pager.NewerURL = views.MailFilterURL(p.Layout.Project.ID, p.Filter.Page("", list.Prev))
@@ -31,12 +31,20 @@ func presentMail(p *views.MailProps, list store.List[mailer.Listed]) {
 	}
 }
 
-func presentMailRow(n mailer.Listed) views.MailRow {
-	subject := n.Subject
-	if n.ErasedAt != nil {
-		subject = "erased"
+// subjectFor is a mail's subject. That of a mail about access names who asks, which is for those who decide.
+func subjectFor(v *visit, n mailer.Listed) string {
+	switch {
+	case n.ErasedAt != nil:
+		return "erased"
+	case n.Private() && !v.can(tenant.PermManageTeam):
+		return "About access to the project"
+	default:
+		return n.Subject
 	}
-	return views.MailRow{ID: n.ID, Kind: n.Kind, Order: n.OrderID, Recipient: n.Recipient, Subject: subject, State: views.MailState(n.State),
+}
+
+func presentMailRow(v *visit, n mailer.Listed) views.MailRow {
+	return views.MailRow{ID: n.ID, Kind: n.Kind, Order: n.OrderID, Recipient: n.Recipient, Subject: subjectFor(v, n), State: views.MailState(n.State),
 		Note: mailStateNote(n), CreatedAt: n.CreatedAt}
 }
 
@@ -80,7 +88,7 @@ func mailReason(reason string) string {
 }
 
 func presentNotification(p *views.NotificationProps, v *visit, n mailer.Listed, records []jobs.Record, facts []mailer.RecordedFact) {
-	p.Row = presentMailRow(n)
+	p.Row = presentMailRow(v, n)
 	p.Sentence = mailSentence(n)
 	p.From, p.MessageID, p.Transport, p.Provider = n.From, n.MessageID, n.Transport, n.ProviderID
 	p.Captured, p.Duplicate, p.Erased = n.Captured, n.PossibleDuplicate, n.ErasedAt != nil

@@ -99,6 +99,9 @@ func newApp(ctx context.Context, c Config, log *slog.Logger) (a *app, err error)
 	if a.mailer, err = mailer.NewMailer(mailer.MailerOptions{Pool: a.db.pool, Client: a.client, Box: box, Installation: c.Mail, Door: a.door, OwnDoor: a.mailDoor, Logger: log}); err != nil {
 		return a, err
 	}
+	if err := a.mailer.ForgetOldPause(ctx); err != nil {
+		return a, err
+	}
 	a.sender = mailer.NewSender(mailer.SenderOptions{Mailer: a.mailer, Links: mailLinks{a.accounts, c.PublicURL}})
 
 	periodic := []jobs.Periodic{
