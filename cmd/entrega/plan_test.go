@@ -3,11 +3,14 @@ package main
 import (
 	"context"
 	"errors"
-	"io"
 	"log/slog"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/jackc/pgx/v5"
+
+	"entrega/internal/store"
 	"entrega/internal/store/storetest"
 	"entrega/jobs"
 )
@@ -27,21 +30,11 @@ func TestPlans_OfEveryPage(t *testing.T) {
 	pool := storetest.New(t, jobs.MigrateDSN)
 	settings := map[string]string{"DATABASE_URL": storetest.DSN(pool), "ENTREGA_SECRET_KEY": strings.Repeat("A", 43) + "=", "ENTREGA_LISTEN": "127.0.0.1:0"}
 	getenv := func(name string) string { return settings[name] }
-	command := func(stdin string, args ...string) string {
-		t.Helper()
-		var out strings.Builder
-		err := run(t.Context(), environment{args: args, getenv: getenv,
-			in: strings.NewReader(stdin), out: &out, err: io.Discard})
-		if err != nil {
-			t.Fatalf("entrega %s: %v", strings.Join(args, " "), err)
-		}
-		return out.String()
-	}
-	command(panelPassword, "user", "create", "--email", panelEmail, "--admin", "--password-stdin")
-	command("", "seed", "--tasks", "60000", "--owner", panelEmail)
-	verified := command("", "evidence", "verify")
-	if !strings.HasPrefix(verified, "All chains hold: 5") {
-		t.Errorf("the ledger of a filled installation: %s", verified)
+	command := seeded{t: t, getenv: getenv}
+	command.must(panelPassword, "user", "create", "--email", panelEmail, "--admin", "--password-stdin")
+	command.must("", "seed", "--tasks", "60000", "--owner", panelEmail)
+	if out := command.must("", "evidence", "verify"); !strings.HasPrefix(out, "All chains hold: 5") {
+		t.Errorf("the ledger of a filled installation: %s", out)
 	}
 
 	recorder := &storetest.Recorder{}
@@ -49,6 +42,7 @@ func TestPlans_OfEveryPage(t *testing.T) {
 	planner := storetest.NewPlanner(t, storetest.DSN(pool))
 	panel := openPanel(t, base)
 	checked := map[string]bool{}
+	wantEveryState(t, pool)
 	for _, page := range panelPages(t, pool) {
 		t.Run(page.name, func(t *testing.T) {
 			recorder.Take()
@@ -68,6 +62,29 @@ func TestPlans_OfEveryPage(t *testing.T) {
 	}
 	if len(checked) < 40 {
 		t.Errorf("only %d different queries were looked at", len(checked))
+	}
+}
+
+// wantEveryState makes sure that no tab is empty, for an empty page proves nothing.
+func wantEveryState(t *testing.T, db store.DB) {
+	t.Helper()
+	rows, err := db.Query(t.Context(), `select state::text, coalesce(outcome, ''), scheduled_at from river_job where project_id = (select id from projects where name = 'Shop 01')`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[jobs.TaskState]int{}
+	var state, outcome string
+	var at time.Time
+	if _, err := pgx.ForEachRow(rows, []any{&state, &outcome, &at}, func() error {
+		found[jobs.StateOf(state, outcome, at, time.Now())]++
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range jobs.TaskStates() {
+		if found[s] == 0 {
+			t.Errorf("a filled installation has no task that is %s", s)
+		}
 	}
 }
 

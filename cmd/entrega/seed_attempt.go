@@ -41,6 +41,9 @@ var (
 	seedDisabled  = seedFailure{sentence: "The endpoint was disabled before its turn came."}
 )
 
+// seedThrottledFor is how long the busiest receivers have asked for less, so that tasks wait for them.
+const seedThrottledFor = 3 * time.Hour
+
 // always is more failures than any policy has attempts.
 const always = 1000
 
@@ -57,10 +60,14 @@ type play struct {
 
 func (f *filling) newPlay(e *seedEndpoint, ev seedEvent) *play {
 	p := &play{endpoint: e, event: ev, random: rand.New(rand.NewPCG(f.random.Uint64(), f.random.Uint64())), excerpts: f.now.Sub(ev.at) < seedDetailed}
+	throttled := e.throttleShare
+	if e.subscriber == "" && f.now.Sub(ev.at) < seedThrottledFor {
+		throttled = 300
+	}
 	switch lot := p.random.IntN(1000); {
 	case lot < e.failureShare:
 		p.failures = 1 + int(p.random.ExpFloat64())
-	case lot < e.failureShare+e.throttleShare:
+	case lot < e.failureShare+throttled:
 		p.throttled = 1
 	case lot >= 996:
 		p.refused = true
