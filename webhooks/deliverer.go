@@ -221,7 +221,8 @@ func (d *Deliverer) unsure(ln *lane) {
 	go func() {
 		ctx, cancel := context.WithTimeout(context.Background(), keepTimeout)
 		defer cancel()
-		due, through, err := dueAfter(ctx, d.pool, ln.endpointID, d.lanes.knownThrough(ln))
+		after, first := d.lanes.question(ln)
+		due, through, err := dueAfter(ctx, d.pool, ln.endpointID, after, first)
 		d.lanes.learn(ln, due, through, err == nil)
 		d.complain(ctx, "see what comes first", err)
 	}()

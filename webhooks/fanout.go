@@ -120,7 +120,7 @@ func (d *Deliverer) fanoutTx(ctx context.Context, tx pgx.Tx, job *jobs.Job[event
 	if err := d.tellTx(ctx, tx, endpoints); err != nil {
 		return nil, false, err
 	}
-	if err := events.WakeRelays(ctx, tx); err != nil {
+	if err := events.WakeRelays(ctx, tx, project); err != nil {
 		return nil, false, err
 	}
 	if finished = len(found) < fanoutMost; finished {

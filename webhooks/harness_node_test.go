@@ -22,11 +22,11 @@ func (b *bundle) start() *node { return b.startNode("node_a", 20) }
 func (b *bundle) startNode(id string, workers int) *node {
 	b.t.Helper()
 	n := &node{deliverer: webhooks.NewDeliverer(webhooks.DelivererOptions{Pool: b.pool, Client: b.client, Door: b.door, Box: b.box,
-		Logger: quiet, NodeID: id, Version: "test", MaxParked: workers / 2})}
+		Logger: quiet, NodeID: id, Version: "test", MaxParked: 3 * webhooks.LaneWindow})}
 	ledger := jobs.NewLedger(jobs.LedgerOptions{Pool: b.pool, Logger: quiet})
 	var err error
 	n.worker, err = jobs.NewWorker(jobs.WorkerOptions{Client: b.client, Pool: b.pool, Ledger: ledger, Logger: quiet, NodeID: id, Version: "test", Testing: true,
-		Queues: map[string]jobs.QueueConfig{jobs.QueueWebhook: {Workers: workers, Cooldown: 5 * time.Millisecond, Poll: 20 * time.Millisecond}}},
+		Queues: map[string]jobs.QueueConfig{jobs.QueueWebhook: {Workers: workers, Node: 4 * webhooks.LaneWindow, Cooldown: 5 * time.Millisecond, Poll: 20 * time.Millisecond}}},
 		n.deliverer.Registrations()...)
 	if err != nil {
 		b.t.Fatal(err)

@@ -168,7 +168,7 @@ func (l *lanes) take(ln *lane, taskID int64) (*waiter, error) {
 		return nil, jobs.Snooze(pause, reasonPaused)
 	}
 	if ln.limit > 0 && taskID > ln.limit {
-		return nil, l.handBack(ln)
+		return nil, l.handBack(ln, taskID)
 	}
 	w := newWaiter(taskID)
 	ln.waiting.add(w)
@@ -282,11 +282,14 @@ func (l *lanes) sendBack(ln *lane, w *waiter) {
 	ln.waiting.remove(w)
 	l.parked--
 	ln.limit, ln.limitedAt = w.taskID-1, time.Now()
-	w.turn <- l.handBack(ln)
+	w.turn <- l.handBack(ln, w.taskID)
 }
 
 // handBack is the answer to a task that waits in the table from now on, in the order of ids, until it is promoted.
-func (l *lanes) handBack(ln *lane) error {
+func (l *lanes) handBack(ln *lane, taskID int64) error {
+	if ln.width <= 1 {
+		ln.order.expect(taskID)
+	}
 	ln.backlog, ln.heldAt = true, time.Now()
 	return jobs.Snooze(busyDelay, jobs.ReasonLaneBusy)
 }

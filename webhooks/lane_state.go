@@ -92,11 +92,14 @@ func (l *lanes) resize(ln *lane, t *target) {
 	l.adopt(ln, t)
 }
 
-// known is the last task up to which the lane knows what comes first.
-func (l *lanes) knownThrough(ln *lane) int64 {
+// question is what a lane one wide asks the table: what is due behind a task, and what waits before the first that has come.
+func (l *lanes) question(ln *lane) (after, first int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return ln.order.through
+	if len(ln.waiting) > 0 {
+		first = ln.waiting[0].taskID
+	}
+	return ln.order.through, first
 }
 
 // learn tells a lane one wide what is due. Without an answer it is asked again with the next task.

@@ -21,6 +21,13 @@ func (o *order) arrived(id int64) {
 	}
 }
 
+// expect notes that a task which came goes back and will come again.
+func (o *order) expect(id int64) {
+	if i, found := slices.BinarySearch(o.expected, id); !found {
+		o.expected = slices.Insert(o.expected, i, id)
+	}
+}
+
 func (o *order) finished(id int64) {
 	if len(o.done) == keepDone {
 		o.done = slices.Delete(o.done, 0, keepDone/2)
@@ -49,8 +56,6 @@ func (o *order) learn(due []int64, through int64, come func(id int64) bool) {
 		if id > through || come(id) || slices.Contains(o.done, id) {
 			continue
 		}
-		if i, found := slices.BinarySearch(o.expected, id); !found {
-			o.expected = slices.Insert(o.expected, i, id)
-		}
+		o.expect(id)
 	}
 }

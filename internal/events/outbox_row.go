@@ -117,10 +117,14 @@ func waitingProjects(ctx context.Context, db store.DB, behind string) ([]string,
 	return projects, nil
 }
 
-// WakeRelays tells the relays that there may be something to do, as a publish does. A fan-out calls it when it has made room in its
-// project's window. In a transaction it takes effect with the commit.
-func WakeRelays(ctx context.Context, db store.DB) error {
-	if _, err := db.Exec(ctx, `select pg_notify($1, '')`, channel); err != nil {
+// WakeRelays tells the relays of events of a project that wait in the outbox, if there are any: a fan-out calls it when it has made
+// room in the project's window. In a transaction it takes effect with the commit. Commits that notify come one after the other, so
+// none does so in vain.
+func WakeRelays(ctx context.Context, db store.DB, project string) error {
+	_, err := db.Exec(ctx, `
+		select pg_notify($2, '') where exists (
+			select from events where project_id = $1 and fanned_out_at is null and poisoned_at is null)`, project, channel)
+	if err != nil {
 		return fmt.Errorf("wake the relays: %w", err)
 	}
 	return nil

@@ -1,0 +1,132 @@
+package webhooks_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"entrega/internal/events"
+	"entrega/jobs"
+	"entrega/webhooks"
+)
+
+// publishMany stores events with one statement and hands them to fan-outs of a few each, which run at once.
+func (b *bundle) publishMany(ids ...string) {
+	b.t.Helper()
+	for part := range slices.Chunk(ids, 100) {
+		batch := make([]events.New, len(part))
+		for i, id := range part {
+			batch[i] = events.New{ID: id, Type: "order.created", Data: []byte(`{"id":"` + id + `"}`)}
+		}
+		if _, err := events.PublishBatch(b.ctx, b.pool, b.project, batch); err != nil {
+			b.t.Fatal(err)
+		}
+		if _, err := b.relay.Sweep(b.ctx); err != nil {
+			b.t.Fatal(err)
+		}
+	}
+}
+
+func TestWindow_IsNeverExceededAndALaneOneWideKeepsTheOrder(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	r := b.receiver()
+	e := b.create(webhooks.Settings{URL: r.url}).Endpoint.ID
+	// Only tests have this: each statement that changes tasks notes how many the endpoint has in River's hands.
+	b.exec(`create table test_window (n bigint)`)
+	b.exec(`create function test_note_window() returns trigger language plpgsql as $$
+		begin
+			insert into test_window select count(*) from river_job where endpoint_id is not null and state in ('available', 'running');
+			return null;
+		end $$`)
+	b.exec(`create trigger test_note_window after insert or update on river_job for each statement execute function test_note_window()`)
+	b.startNode("node_a", 300)
+	b.startNode("node_b", 300)
+	const n = 800
+	ids := names("order", n)
+	b.publishMany(ids...)
+	b.await("everything to be delivered", func() bool { return b.states(e)["completed"] == n })
+	if most := value[int](b, `select max(n) from test_window`); most > webhooks.LaneWindow {
+		t.Errorf("%d deliveries in River's hands, %d are the most", most, webhooks.LaneWindow)
+	}
+	got := r.ids()
+	if len(got) != n {
+		t.Errorf("%d requests for %d deliveries", len(got), n)
+	}
+	for i := range got {
+		if i > 0 && got[i] < got[i-1] {
+			t.Errorf("%s arrived after %s: %s", got[i], got[i-1], b.task(b.delivery(got[i], e).ID).Reason)
+		}
+	}
+	if most := r.mostAtOnce(); most != 1 {
+		t.Errorf("%d requests at once", most)
+	}
+}
+
+func TestWindow_WhatADeadHolderLeftIsPromotedAndTakenOver(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	r := b.receiver()
+	e := b.create(webhooks.Settings{URL: r.url}).Endpoint.ID
+	if _, err := b.endpoints.Pause(b.ctx, b.owner, e); err != nil {
+		t.Fatal(err)
+	}
+	n := b.startNode("node_b", 20)
+	b.publishMany(names("order", 40)...)
+	b.await("all to wait in the table", func() bool { return b.states(e)["pending"] == 40 })
+	b.exec(`update endpoint_lanes set holder = 'node_gone', busy_until = now() + interval '30 seconds' where endpoint_id = $1`, e)
+	b.exec(`update river_job set state = 'available', queue = $1 where id in (select id from river_job where endpoint_id = $2 order by id limit 10)`,
+		jobs.NodeQueue(jobs.QueueWebhook, "node_gone"), e)
+	b.exec(`update endpoints set paused_at = null where id = $1`, e)
+	n.deliverer.Sweep(b.ctx)
+	b.await("everything to be delivered", func() bool { return b.states(e)["completed"] == 40 })
+	if got := r.count(); got != 40 {
+		t.Errorf("%d requests for 40 deliveries", got)
+	}
+}
+
+func TestChange_HoldsForEveryRequestAfterItsAnswer(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	r := b.receiver()
+	created := b.create(webhooks.Settings{URL: r.url, MaxInFlight: 4, RatePerSecond: 150})
+	e := created.Endpoint.ID
+	b.startNode("node_a", 50)
+	ids := names("order", 900)
+	b.publishMany(ids...)
+	b.await("deliveries to be under way", func() bool { return r.count() > 20 })
+	secret, err := b.endpoints.RotateSecret(b.ctx, b.owner, e, webhooks.Rotation{OverlapHours: new(int)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rotated := time.Now()
+	b.await("more deliveries", func() bool {
+		all := r.got()
+		return all[len(all)-1].At.After(rotated.Add(2 * sendTime))
+	})
+	if _, err := b.endpoints.Disable(b.ctx, b.owner, e, "test"); err != nil {
+		t.Fatal(err)
+	}
+	disabled := time.Now()
+	b.considered(ids[len(ids)-1])
+	b.await("the rest to end", func() bool {
+		s := b.states(e)
+		return s["pending"]+s["available"]+s["running"]+s["scheduled"] == 0
+	})
+	checked := 0
+	for _, req := range r.got() {
+		switch {
+		case req.At.After(disabled.Add(sendTime)):
+			t.Errorf("%s arrived %s after the endpoint was disabled", req.id(), req.At.Sub(disabled))
+		case req.At.After(rotated.Add(sendTime)):
+			wantVerified(t, secret, req)
+			checked++
+		}
+	}
+	if checked == 0 || b.states(e)["discarded"] == 0 {
+		t.Errorf("%d requests with the new secret, states %v", checked, b.states(e))
+	}
+}
+
+// sendTime is how long a request that was begun before a change may take to arrive, on a machine that is busy with other tests.
+const sendTime = 250 * time.Millisecond
