@@ -46,12 +46,6 @@ func (b *tab) press(name, kinds string) {
 	b.do(chromedp.MouseClickXY(at[0], at[1]))
 }
 
-// rest takes the mouse to the corner, where it holds no row.
-func (b *tab) rest() {
-	b.t.Helper()
-	b.do(chromedp.MouseEvent(input.DispatchMouseEventTypeMouseMoved, 0, 0))
-}
-
 // offers tells whether there is something of this name to click.
 func (b *tab) offers(name string) bool {
 	b.t.Helper()
