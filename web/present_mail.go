@@ -31,13 +31,15 @@ func presentMail(p *views.MailProps, v *visit, list store.List[mailer.Listed]) {
 	}
 }
 
-// subjectFor is a mail's subject. That of a mail about access names who asks, which is for those who decide.
+// subjectFor is a mail's subject, which is payload. That of a mail about access names who asks, which is for those who decide.
 func subjectFor(v *visit, n mailer.Listed) string {
 	switch {
 	case n.ErasedAt != nil:
 		return "erased"
 	case n.Private() && !v.can(tenant.PermManageTeam):
 		return "About access to the project"
+	case !v.can(tenant.PermSeePayloads):
+		return "Mail about an order"
 	default:
 		return n.Subject
 	}
