@@ -120,6 +120,10 @@ func (s *Seeder) reserve(ctx context.Context) error {
 // Write lets seeds live up to now, and stores them with their attempts as part of the caller's transaction. Bodies that the
 // evidence holds are stored as excerpts.
 func (s *Seeder) Write(ctx context.Context, tx pgx.Tx, seeds []Seed) error {
+	// Their lives are made up while the transaction waits, which may take a while for many on a busy machine.
+	if _, err := tx.Exec(ctx, `set local idle_in_transaction_session_timeout = 0`); err != nil {
+		return fmt.Errorf("let the transaction wait: %w", err)
+	}
 	rows := make([][]any, 0, len(seeds))
 	var records, excerpts [][]any
 	for _, seed := range seeds {
