@@ -59,7 +59,7 @@ func TestRelay_OneTaskPerProjectAndBatch(t *testing.T) {
 	sweep(t, b, r)
 
 	rows, err := b.pool.Query(b.ctx, `
-		select project_id, queue, args ->> 'projectId' || ': ' || (args ->> 'eventIds') from river_job order by id`)
+		select project_id, queue, args ->> 'projectId' || ': ' || (args ->> 'eventIds') from river_job order by args ->> 'eventIds'`)
 	if err != nil {
 		t.Fatal(err)
 	}
