@@ -16,6 +16,8 @@ func (s *shop) stock(receiver *customer) (task string) {
 	s.endpoint(gone.URL+"/hooks/secret-path", "Withdrawn", map[string]any{"eventTypes": []string{"order.withdrawn"}})
 	s.settled(s.publish("order.withdrawn", map[string]any{"orderId": "secret-order"}), "exhausted", 1)
 	s.call(s.key, "POST", "/v1/endpoints/"+endpoint+"/rotate-secret", map[string]any{"overlapHours": 24}, nil, http.StatusOK)
+	s.call(s.key, "POST", "/v1/notifications", map[string]any{"orderId": "SO-1", "to": "secret-person@acme.example", "subject": "secret-subject", "text": "secret-text"}, nil,
+		http.StatusAccepted)
 	return task
 }
 

@@ -81,8 +81,8 @@ func (in *installation) client(email string) *http.Client {
 	return c
 }
 
-// postForm sends a form that must be answered with a redirect.
-func (in *installation) postForm(c *http.Client, path string, form url.Values) {
+// send posts a form as a browser does from a page of the panel. Nobody needs the answer's body.
+func (in *installation) send(c *http.Client, path string, form url.Values) *http.Response {
 	in.t.Helper()
 	req, err := http.NewRequestWithContext(in.t.Context(), http.MethodPost, in.url+path, strings.NewReader(form.Encode()))
 	if err != nil {
@@ -93,10 +93,18 @@ func (in *installation) postForm(c *http.Client, path string, form url.Values) {
 	if err != nil {
 		in.t.Fatal(err)
 	}
-	defer res.Body.Close()
+	res.Body.Close()
+	return res
+}
+
+// postForm sends a form that must be answered with a redirect, and returns where it leads.
+func (in *installation) postForm(c *http.Client, path string, form url.Values) string {
+	in.t.Helper()
+	res := in.send(c, path, form)
 	if res.StatusCode != http.StatusSeeOther {
 		in.t.Fatalf("POST %s: %s, want 303", path, res.Status)
 	}
+	return res.Header.Get("Location")
 }
 
 // visitor is somebody who is not logged in.

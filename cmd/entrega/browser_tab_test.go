@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -116,7 +117,9 @@ func (b *tab) complain(text string) {
 			return
 		}
 	}
-	b.complaints = append(b.complaints, text)
+	if !slices.Contains(b.complaints, text) {
+		b.complaints = append(b.complaints, text)
+	}
 }
 
 // excuse lets complaints pass that hold a text, where a test provokes them.

@@ -23,7 +23,8 @@ func kindOfPage(path string) string {
 	return idInPath.ReplaceAllString(path, ":id") + "?" + strings.Join(slices.Compact(names), "&")
 }
 
-const linksOnPage = `() => [...document.querySelectorAll("a[href]:not([download])")].map((a) => a.getAttribute("href")).filter((to) => to.startsWith("/") && !to.endsWith(".json"))`
+// linksOnPage are those that lead to a page of the panel: not to a download, and not to a mail as its reader sees it.
+const linksOnPage = `() => [...document.querySelectorAll("a[href]:not([download])")].map((a) => a.getAttribute("href")).filter((to) => to.startsWith("/") && !/\.json$|\/html$/.test(to))`
 
 // walk opens the given pages, and then one page of each kind that a link leads to, and looks at each. A link that leads
 // nowhere fails the test. It returns the kinds it saw.
