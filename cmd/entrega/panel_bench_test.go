@@ -30,8 +30,8 @@ const panelRequests = 40
 // panelFigure is what one page took.
 type panelFigure struct {
 	p50, p95 time.Duration
-	// page and all are bytes on the wire: of the page, and of a first visit to it.
-	page, all, plain int
+	// page and all are bytes on the wire: of the page, and of a first visit to it. The others are the same unpacked.
+	page, all, plainPage, plainAll int
 }
 
 // BenchmarkPanel fills installations of several sizes and opens their pages as a browser does, one after the other, against a
@@ -68,6 +68,10 @@ func measurePanel(b *testing.B, tasks int) (names []string, figures []panelFigur
 	in.start("serve", "--without=work")
 	pool := in.pool()
 	browser := openPanel(b, in.url)
+	var filled int
+	if err := pool.QueryRow(context.Background(), `select count(*) from river_job where project_id is not null`).Scan(&filled); err != nil || filled != tasks {
+		b.Fatalf("the installation has %d tasks instead of %d: %v", filled, tasks, err)
+	}
 	pages := panelPages(b, pool)
 
 	ask := []func(){func() {
@@ -81,7 +85,7 @@ func measurePanel(b *testing.B, tasks int) (names []string, figures []panelFigur
 		ask = append(ask, func() { browser.get(p.path, true) })
 		var f panelFigure
 		f.page, f.all = browser.weight(p.path, true)
-		f.plain, _ = browser.weight(p.path, false)
+		f.plainPage, f.plainAll = browser.weight(p.path, false)
 		figures = append(figures, f)
 	}
 	p50, p95 := make([][]time.Duration, len(ask)), make([][]time.Duration, len(ask))
@@ -114,7 +118,7 @@ func printPanel(sizes, names []string, figures map[string][]panelFigure) {
 	for _, size := range sizes {
 		fmt.Fprintf(&out, " %s: p50 ms | p95 ms |", size)
 	}
-	out.WriteString(" growth | of `select 1` | KB, page | KB, plain | KB, first visit |\n|---|" + strings.Repeat("---|", 2*len(sizes)+5) + "\n")
+	out.WriteString(" growth | in `select 1` | KB | first visit | KB unpacked | first visit |\n|---|" + strings.Repeat("---|", 2*len(sizes)+6) + "\n")
 	ms := func(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 	for _, name := range names {
 		all := figures[name]
@@ -127,8 +131,8 @@ func printPanel(sizes, names []string, figures map[string][]panelFigure) {
 		}
 		last := all[len(all)-1]
 		unit := figures[names[0]][len(all)-1].p50
-		fmt.Fprintf(&out, " %.1f | %.0f | %.1f | %.1f | %.1f |\n", float64(last.p50)/float64(all[0].p50), float64(last.p50)/float64(unit),
-			float64(last.page)/1000, float64(last.plain)/1000, float64(last.all)/1000)
+		fmt.Fprintf(&out, " %.1f | %.0f | %.1f | %.1f | %.1f | %.1f |\n", float64(last.p50)/float64(all[0].p50), float64(last.p50)/float64(unit),
+			float64(last.page)/1000, float64(last.all)/1000, float64(last.plainPage)/1000, float64(last.plainAll)/1000)
 	}
 	fmt.Print(out.String())
 }

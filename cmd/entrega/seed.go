@@ -171,7 +171,11 @@ func (f *filling) fill(ctx context.Context) error {
 	}
 	close(batches)
 	writers.Wait()
-	return context.Cause(ctx)
+	if ctx.Err() != nil {
+		// Not wrapped: for a command that was told to stop this would be a good end.
+		return fmt.Errorf("stopped after %d of %d tasks; this installation is no use for measuring: %v", f.taskCount, f.options.tasks, context.Cause(ctx))
+	}
+	return nil
 }
 
 func (f *filling) write(ctx context.Context, b *seedRows) error {
