@@ -88,7 +88,11 @@ func (r *Relay) Run(ctx context.Context) {
 				deaf = r.listen(ctx, wake)
 			}
 		}
-		hurry := !r.pass(ctx, swept) || deaf == nil
+		calm, more := r.pass(ctx, swept)
+		if more {
+			rouse(wake)
+		}
+		hurry := !calm || deaf == nil
 		switch {
 		case hurry && (swept || !soon): // A sweep that is near already must not be pushed away by each wake.
 			sweep.Reset(r.sweepSoon)
@@ -105,12 +109,7 @@ func (r *Relay) listen(ctx context.Context, wake chan<- struct{}) <-chan struct{
 	deaf := make(chan struct{})
 	go func() {
 		defer close(deaf)
-		err := store.Listen(ctx, r.pool, channel, func(string) {
-			select {
-			case wake <- struct{}{}:
-			default: // A wake that waits already covers this one.
-			}
-		})
+		err := store.Listen(ctx, r.pool, channel, func(string) { rouse(wake) })
 		if ctx.Err() == nil {
 			r.logger.WarnContext(ctx, "the relay lost its notifications and sweeps until it has them again", "error", err)
 		}
@@ -118,47 +117,51 @@ func (r *Relay) listen(ctx context.Context, wake chan<- struct{}) <-chan struct{
 	return deaf
 }
 
-// pass relays what is due once and reports whether nothing is left that failed.
-func (r *Relay) pass(ctx context.Context, sweep bool) (calm bool) {
-	work := r.relayFresh
-	if sweep {
-		work = r.Sweep
+func rouse(wake chan<- struct{}) {
+	select {
+	case wake <- struct{}{}:
+	default: // A wake that waits already covers this one.
 	}
-	failing, err := work(ctx)
+}
+
+// pass gives one turn to what is new and, with a sweep, to what failed before, so that neither can keep the other away. It
+// reports whether nothing is left that failed, and whether more may be new.
+func (r *Relay) pass(ctx context.Context, sweep bool) (calm, more bool) {
+	failing := false
+	var err error
+	if sweep {
+		failing, err = r.relayFailed(ctx)
+	}
+	if err == nil {
+		var failed bool
+		more, failed, err = r.relayFresh(ctx)
+		failing = failing || failed
+	}
 	if err != nil && ctx.Err() == nil {
 		r.logger.ErrorContext(ctx, "the relay stopped short and goes on with the next sweep", "error", err)
 	}
-	return err == nil && !failing
+	return err == nil && !failing, more && err == nil
 }
 
 // Sweep hands over everything that is due now and reports whether events that failed wait for a later turn. An error is
 // trouble of the database that no event is to blame for; what was handed over before it stays so.
 func (r *Relay) Sweep(ctx context.Context) (failing bool, err error) {
-	if _, err := r.relayFresh(ctx); err != nil {
-		return true, err
+	for more := true; more; {
+		if more, _, err = r.relayFresh(ctx); err != nil {
+			return true, err
+		}
 	}
 	return r.relayFailed(ctx)
 }
 
-// relayFresh hands over the events that never failed, turn by turn, and reports whether some failed now and wait. It ends when
-// nothing waits for which there is room.
-func (r *Relay) relayFresh(ctx context.Context) (failing bool, err error) {
-	for {
-		claimed, err := r.relayTurn(ctx)
-		if err != nil && (len(claimed) == 0 || !blamesEvent(ctx, err)) {
-			return true, err
-		}
-		if err != nil {
-			failed, err := r.relayEach(ctx, claimed)
-			failing = failing || failed
-			if err != nil {
-				return failing, err
-			}
-		}
-		if len(claimed) == 0 {
-			return failing, nil
-		}
+// relayFresh hands over events that never failed: one turn of them. It reports whether there were any, and whether some failed
+// now and wait.
+func (r *Relay) relayFresh(ctx context.Context) (more, failing bool, err error) {
+	claimed, err := r.relayTurn(ctx)
+	if err != nil && len(claimed) > 0 && blamesEvent(ctx, err) {
+		failing, err = r.relayEach(ctx, claimed)
 	}
+	return len(claimed) > 0, failing || err != nil, err
 }
 
 // relayFailed gives those that failed before and are due another turn, and reports whether any are left.
