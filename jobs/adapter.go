@@ -81,7 +81,8 @@ func (r *run) prepare(ctx context.Context) error {
 		r.meta.Trigger = TriggerSchedule
 	}
 	r.attempt = &Attempt{TaskID: r.row.ID, ProjectID: r.meta.ProjectID, CreatedAt: r.row.CreatedAt, Trigger: r.meta.Trigger,
-		policy: policy, policies: w.client.policies, policyKind: r.reg.policyKind, completeTx: r.completeTx}
+		policy: policy, policies: w.client.policies, policyKind: r.reg.policyKind, completeTx: r.completeTx,
+		Evidence: Evidence{IdempotencyKey: r.meta.IdempotencyKey, OrderID: r.meta.OrderID, RecipientRef: r.meta.RecipientRef}}
 	for r.chain.tries < r.row.Attempt-1 {
 		if err := r.recordLost(ctx); err != nil {
 			return err

@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -117,9 +118,8 @@ func (r *run) recordLost(ctx context.Context) error {
 	rec.StartedAt, rec.FinishedAt = at, at
 	rec.Class, rec.Decision, rec.Reason = "unknown", VerdictUnknown, ReasonWorkerLost
 	rec.Error = textField("The node that made this attempt ended before it could report; a request may have been sent.", 1024)
-	if r.meta.EventID != "" {
-		rec.IdempotencyKey = textField(r.meta.EventID, 256)
-	}
+	rec.IdempotencyKey = textField(cmp.Or(r.meta.IdempotencyKey, r.meta.EventID), 256)
+	rec.OrderID, rec.RecipientRef = textField(r.meta.OrderID, 256), r.meta.RecipientRef
 	rec.seal(r.chain.head)
 	if err := r.adapter.worker.ledger.append(ctx, rec, nil); err != nil {
 		return fmt.Errorf("record a lost attempt: %w", err)

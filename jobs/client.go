@@ -62,6 +62,10 @@ type Insert struct {
 	ProjectID  string
 	EndpointID string
 	EventID    string
+	// IdempotencyKey, OrderID and RecipientRef are what the ledger's rows of the task are about, beside event and endpoint. They stand
+	// in every row, also in that of an attempt whose node died.
+	IdempotencyKey, OrderID string
+	RecipientRef            []byte
 	// Label holds small facts for lists, such as event_type and host. Never secrets or payloads.
 	Label map[string]string
 	// ScheduledAt is the earliest start; zero means now.
@@ -125,7 +129,7 @@ func prepare[T any](c *Client, k Kind[T], args T, in Insert) (rawArgs, *river.In
 		return rawArgs{}, nil, fmt.Errorf("kind %s has no policy", k.Name)
 	}
 	meta, err := json.Marshal(metadata{ProjectID: in.ProjectID, EndpointID: in.EndpointID, EventID: in.EventID,
-		Label: in.Label, Trigger: in.Trigger, Max: policy.Attempts})
+		IdempotencyKey: in.IdempotencyKey, OrderID: in.OrderID, RecipientRef: in.RecipientRef, Label: in.Label, Trigger: in.Trigger, Max: policy.Attempts})
 	if err != nil {
 		return rawArgs{}, nil, fmt.Errorf("encode metadata of %s: %w", k.Name, err)
 	}

@@ -27,7 +27,7 @@ type Evidence struct {
 	RetryAfter *RetryAfter
 	// IdempotencyKey is the webhook-id or the notification id.
 	IdempotencyKey string
-	// OrderID and RecipientRef are the subject of a mail.
+	// OrderID and RecipientRef are the subject of a mail. Like the key they begin as the task was inserted with.
 	OrderID      string
 	RecipientRef []byte
 	Request      Excerpt

@@ -8,17 +8,22 @@ import (
 // metadata is what a task carries in river_job.metadata: where it belongs, facts for lists, and the mark of its last outcome.
 // The generated columns of migration 001 read project_id, endpoint_id, event_id and outcome from here.
 type metadata struct {
-	ProjectID  string            `json:"project_id,omitempty"`
-	EndpointID string            `json:"endpoint_id,omitempty"`
-	EventID    string            `json:"event_id,omitempty"`
-	Label      map[string]string `json:"label,omitempty"`
-	Trigger    Trigger           `json:"trigger,omitempty"`
-	Outcome    string            `json:"outcome,omitempty"`
-	Attempt    int               `json:"attempt,omitempty"`
-	Max        int               `json:"max,omitempty"`
-	Reason     string            `json:"reason,omitempty"`
-	Last       *LastResult       `json:"last,omitempty"`
-	CancelAt   string            `json:"cancel_attempted_at,omitempty"`
+	ProjectID  string `json:"project_id,omitempty"`
+	EndpointID string `json:"endpoint_id,omitempty"`
+	EventID    string `json:"event_id,omitempty"`
+	// IdempotencyKey, OrderID and RecipientRef stand in each of the task's rows in the ledger.
+	IdempotencyKey string `json:"idempotency_key,omitempty"`
+	OrderID        string `json:"order_id,omitempty"`
+	RecipientRef   []byte `json:"recipient_ref,omitempty"`
+
+	Label    map[string]string `json:"label,omitempty"`
+	Trigger  Trigger           `json:"trigger,omitempty"`
+	Outcome  string            `json:"outcome,omitempty"`
+	Attempt  int               `json:"attempt,omitempty"`
+	Max      int               `json:"max,omitempty"`
+	Reason   string            `json:"reason,omitempty"`
+	Last     *LastResult       `json:"last,omitempty"`
+	CancelAt string            `json:"cancel_attempted_at,omitempty"`
 }
 
 // The marks an attempt leaves in outcome.

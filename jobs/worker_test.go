@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -217,6 +218,34 @@ func TestWorker_LostAttemptIsRecordedAsUnknownBeforeTheNext(t *testing.T) {
 	}
 	if err := VerifyChain(records); err != nil {
 		t.Fatal(err)
+	}
+}
+
+func TestWorker_LostAttemptNamesWhatTheTaskIsAbout(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	ref := []byte("0123456789abcdef0123456789abcdef")
+	id := b.insert(Insert{ScheduledAt: time.Now().Add(time.Hour), IdempotencyKey: "notification_1", OrderID: "SO-1", RecipientRef: ref})
+	b.exec(`insert into nodes (id, host, version, seen_at) values ('node_dead', 'h', 'v', now() - interval '1 minute')`)
+	b.exec(`update river_job set state = 'running', attempt = 1, attempted_at = now(), attempted_by = '{node_dead}' where id = $1`, id)
+	// A handler that fills nothing in: the rows name the order all the same.
+	b.work(On(deliverKind, always(nil)))
+	b.settled(id)
+	var exported []Record
+	err := EachRecord(t.Context(), b.pool, EvidenceFilter{OrderID: "SO-1"}, func(r Record) error {
+		exported = append(exported, r)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(exported) != 2 || exported[0].Reason != ReasonWorkerLost || exported[1].Decision != VerdictAccepted {
+		t.Fatalf("exported by order: %+v", exported)
+	}
+	for _, r := range exported {
+		if *r.OrderID != "SO-1" || *r.IdempotencyKey != "notification_1" || !bytes.Equal(r.RecipientRef, ref) {
+			t.Errorf("record %d is about %+v", r.Seq, r)
+		}
 	}
 }
 

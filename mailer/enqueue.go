@@ -134,7 +134,7 @@ func (m *Mailer) enqueueTx(ctx context.Context, tx pgx.Tx, d draft) (Queued, err
 	}
 	queued := Queued{ID: id}
 	queued.TaskID, err = jobs.InsertTx(ctx, m.client, tx, d.kind, SendArgs{ProjectID: d.project, NotificationID: id},
-		jobs.Insert{ProjectID: d.project, Trigger: d.trigger, Label: d.label()})
+		jobs.Insert{ProjectID: d.project, IdempotencyKey: id, OrderID: d.orderID, RecipientRef: ref, Trigger: d.trigger, Label: d.label()})
 	if err != nil {
 		return Queued{}, err
 	}

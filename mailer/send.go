@@ -23,7 +23,6 @@ func (s *Sender) send(ctx context.Context, job *jobs.Job[SendArgs]) error {
 	if err != nil {
 		return s.notReady(ctx, job, err)
 	}
-	job.Evidence.IdempotencyKey, job.Evidence.OrderID, job.Evidence.RecipientRef = n.ID, n.OrderID, n.ref
 	job.CountHorizonFrom(n.heldUntil)
 	t, err := s.transportOf(ctx, s.pool, n.ProjectID)
 	if err != nil {
