@@ -43,7 +43,11 @@ func newBench(ctx context.Context, s settings) (b *bench, err error) {
 			return b, err
 		}
 	}
-	if b.server, err = localpg.Start(ctx, localpg.Options{Dir: b.data}); err != nil {
+	options := localpg.Options{Dir: b.data}
+	if b.statements != "" {
+		options.Settings = statementSettings()
+	}
+	if b.server, err = localpg.Start(ctx, options); err != nil {
 		return b, err
 	}
 	b.receiver, err = startReceiver(ctx)

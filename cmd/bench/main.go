@@ -24,7 +24,9 @@ type settings struct {
 	data    string
 	profile string
 	trace   string
-	scale   float64
+	// statements is a folder for accounts of what Postgres did.
+	statements string
+	scale      float64
 }
 
 func main() {
@@ -48,6 +50,7 @@ func parse(args []string) (settings, error) {
 	f.StringVar(&s.data, "data", "", "folder for the private Postgres; a temporary one when empty")
 	f.StringVar(&s.profile, "cpuprofile", "", "folder for a CPU profile of Entrega during each figure")
 	f.StringVar(&s.trace, "trace", "", "folder for an execution trace of Entrega during each figure")
+	f.StringVar(&s.statements, "statements", "", "folder for an account of Postgres' statements during each figure")
 	f.Float64Var(&s.scale, "scale", 1, "multiplies the sizes, for a quick look")
 	if err := f.Parse(args); err != nil {
 		return s, err

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -170,9 +171,13 @@ func (p *project) endpoint(ctx context.Context, s *sink, width int) (string, err
 func (p *project) addr() string { return p.in.nodes[0].addr }
 
 // watch takes a profile and a trace of the first node while something is measured, where they are asked for.
-func (in *installation) watch(name string) (stop func() error) {
+func (in *installation) watch(ctx context.Context, name string) (stop func() error, err error) {
 	b := in.bench
-	ctx, cancel := context.WithCancel(context.Background())
+	counted, err := in.countStatements(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	profiling, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var all sync.WaitGroup
 	var mu sync.Mutex
 	var failed error
@@ -181,7 +186,7 @@ func (in *installation) watch(name string) (stop func() error) {
 			return
 		}
 		all.Go(func() {
-			if err := fetch(ctx, in.nodes[0].admin, path, filepath.Join(folder, fileName(name)+suffix)); err != nil {
+			if err := fetch(profiling, in.nodes[0].admin, path, filepath.Join(folder, fileName(name)+suffix)); err != nil {
 				mu.Lock()
 				defer mu.Unlock()
 				failed = err
@@ -193,8 +198,8 @@ func (in *installation) watch(name string) (stop func() error) {
 	return func() error {
 		all.Wait()
 		cancel()
-		return failed
-	}
+		return errors.Join(failed, counted())
+	}, nil
 }
 
 func fetch(ctx context.Context, addr, path, file string) error {

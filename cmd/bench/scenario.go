@@ -121,7 +121,10 @@ func (b *bench) drain(ctx context.Context, in *installation, name string, events
 	if err := in.pending(ctx, n); err != nil {
 		return 0, 0, err
 	}
-	stop := in.watch(name)
+	stop, err := in.watch(ctx, name)
+	if err != nil {
+		return 0, 0, err
+	}
 	before, start := b.usage(in.nodes), time.Now()
 	for _, id := range ids {
 		if _, err := in.endpoints.Unpause(ctx, p.actor, id); err != nil {
@@ -164,7 +167,10 @@ func (b *bench) publishSingles(ctx context.Context, in *installation) error {
 	if err != nil {
 		return err
 	}
-	stop := in.watch(name)
+	stop, err := in.watch(ctx, name)
+	if err != nil {
+		return err
+	}
 	rate, took, err := p.publishFor(ctx, publishConns, b.lasting(publishTime))
 	if err != nil {
 		return err
@@ -181,7 +187,10 @@ func (b *bench) publishBatches(ctx context.Context, in *installation) error {
 	if err != nil {
 		return err
 	}
-	stop := in.watch(name)
+	stop, err := in.watch(ctx, name)
+	if err != nil {
+		return err
+	}
 	rate, err := p.batchesFor(ctx, 4, b.lasting(publishTime))
 	if err != nil {
 		return err
@@ -198,7 +207,10 @@ func (b *bench) latency(ctx context.Context, in *installation) error {
 	if err != nil {
 		return err
 	}
-	stop := in.watch(name)
+	stop, err := in.watch(ctx, name)
+	if err != nil {
+		return err
+	}
 	if err := p.publishAt(ctx, evenRate, b.lasting(evenTime)); err != nil {
 		return err
 	}
