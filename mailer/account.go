@@ -3,7 +3,6 @@ package mailer
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -61,11 +60,12 @@ func (m *Mailer) NotifyApprovedTx(ctx context.Context, tx pgx.Tx, r tenant.Acces
 	return nil
 }
 
-// NoteFailedReplies turns the state of requests whose mail will not be sent any more into failed: only its task knows.
-func (m *Mailer) NoteFailedReplies(ctx context.Context, db store.DB, requests []tenant.AccessRequest) error {
+// NoteReplies corrects the state of requests by what only their mail knows: failed when it will not be sent any more, captured when it
+// was kept here and went nowhere.
+func (m *Mailer) NoteReplies(ctx context.Context, db store.DB, requests []tenant.AccessRequest) error {
 	var ids []string
 	for _, r := range requests {
-		if r.MailState == "sending" {
+		if r.MailState == "sending" || r.MailState == "sent" {
 			ids = append(ids, r.ID)
 		}
 	}
@@ -73,18 +73,28 @@ func (m *Mailer) NoteFailedReplies(ctx context.Context, db store.DB, requests []
 		return nil
 	}
 	rows, err := db.Query(ctx, `
-		select n.about_id from notifications n join river_job j on j.id = n.task_id
-		where n.about_id = any($1) and n.kind = $2 and j.state in ('discarded', 'cancelled')`, ids, ApprovalMail.Name)
+		select distinct on (n.about_id) n.about_id, case
+			when n.captured then 'captured'
+			when n.accepted_at is null and j.state in ('discarded', 'cancelled') then 'failed'
+			else '' end as state
+		from notifications n left join river_job j on j.id = n.task_id
+		where n.about_id = any($1) and n.kind = $2 order by n.about_id, n.id desc`, ids, ApprovalMail.Name)
 	if err != nil {
-		return fmt.Errorf("find replies that failed: %w", err)
+		return fmt.Errorf("read what became of replies: %w", err)
 	}
-	failed, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	type reply struct {
+		About string `db:"about_id"`
+		State string `db:"state"`
+	}
+	replies, err := pgx.CollectRows(rows, pgx.RowToStructByName[reply])
 	if err != nil {
-		return fmt.Errorf("find replies that failed: %w", err)
+		return fmt.Errorf("read what became of replies: %w", err)
 	}
-	for i := range requests {
-		if slices.Contains(failed, requests[i].ID) {
-			requests[i].MailState = "failed"
+	for _, reply := range replies {
+		for i := range requests {
+			if requests[i].ID == reply.About && reply.State != "" {
+				requests[i].MailState = reply.State
+			}
 		}
 	}
 	return nil
@@ -174,7 +184,7 @@ func (m *Mailer) SendAgain(ctx context.Context, actor tenant.Actor, project, id 
 			return err
 		}
 		if n.address == "" || n.ErasedAt != nil {
-			return &store.ConflictError{Code: "erased", Sentence: "The recipient's address was erased, so this mail cannot be sent again."}
+			return &store.ConflictError{Code: "erased", Sentence: contentRemoved + " It cannot be sent again."}
 		}
 		d := draft{project: project, orderID: n.OrderID, to: n.address, subject: n.Subject, text: n.Text, html: n.HTML, aboutKind: n.aboutKind,
 			aboutID: n.aboutID, trigger: jobs.TriggerManual}

@@ -160,7 +160,11 @@ func (a APISettings) authorize(req *egress.Request, now time.Time) error {
 		if !ok {
 			return errors.New("the key has no colon")
 		}
-		return signAWS(req, id, secret, "ses", now)
+		region, err := sesRegion(req.URL)
+		if err != nil {
+			return err
+		}
+		return awsSigner{id: id, secret: secret, region: region, service: "ses"}.sign(req, now)
 	default:
 		if a.Key != "" {
 			req.Header.Set("Authorization", "Bearer "+a.Key)

@@ -5,7 +5,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"strings"
 	"sync"
 	"testing"
 
@@ -18,7 +17,8 @@ import (
 // mailAPI is a provider: it answers by a rule that the test can change, and drops a second request with the same idempotency key as
 // real ones do.
 type mailAPI struct {
-	b *bundle
+	b   *bundle
+	url string
 
 	mu       sync.Mutex
 	answer   http.HandlerFunc
@@ -33,10 +33,18 @@ type apiRequest struct {
 
 func setupAPI(t *testing.T, shape mailer.Shape) (*bundle, *mailAPI) {
 	t.Helper()
+	return setupShape(t, shape, mailer.APISettings{})
+}
+
+// setupShape is setupAPI with more settings than those that every API needs.
+func setupShape(t *testing.T, shape mailer.Shape, s mailer.APISettings) (*bundle, *mailAPI) {
+	t.Helper()
 	a := &mailAPI{mails: map[string]string{}}
 	server := httptest.NewServer(http.HandlerFunc(a.serve))
 	t.Cleanup(server.Close)
-	b := setup(t, mailer.Settings{Kind: mailer.API, API: mailer.APISettings{Shape: shape, URL: server.URL + "/emails", Key: "key_secret"}})
+	a.url = server.URL + "/emails"
+	s.Shape, s.URL, s.Key = shape, a.url, "key_secret"
+	b := setup(t, mailer.Settings{Kind: mailer.API, API: s})
 	a.mu.Lock()
 	a.b = b
 	a.mu.Unlock()
@@ -185,32 +193,62 @@ func TestAPI_ResetWithoutKeysIsAPossibleDuplicate(t *testing.T) {
 
 func TestAPI_Shapes(t *testing.T) {
 	t.Parallel()
-	for shape, want := range map[mailer.Shape]struct{ header, value, member, is string }{
-		mailer.ShapeResend:   {"Authorization", "Bearer key_secret", "subject", "New order SO-1"},
-		mailer.ShapePostmark: {"X-Postmark-Server-Token", "key_secret", "Subject", "New order SO-1"},
-		mailer.ShapeGeneric:  {"Authorization", "Bearer key_secret", "subject", "New order SO-1"},
+	n := order("SO-1", buyer)
+	n.Text, n.HTML = `"},{"to":"victim@elsewhere.example"`, "<p>für {{text}}</p>"
+	const from = `"Shop" <mail@shop.example>`
+	type wanted struct {
+		header map[string]string
+		body   map[string]any
+	}
+	for shape, tt := range map[mailer.Shape]struct {
+		settings mailer.APISettings
+		// want is the request for a notification's id.
+		want func(id string) wanted
+	}{
+		mailer.ShapeResend: {mailer.APISettings{}, func(id string) wanted {
+			return wanted{map[string]string{"Authorization": "Bearer key_secret", "Idempotency-Key": id}, map[string]any{
+				"from": from, "to": []any{buyer}, "subject": n.Subject, "text": n.Text, "html": n.HTML,
+				"headers": map[string]any{"Message-ID": "<" + id + "@shop.example>", "Auto-Submitted": "auto-generated"}}}
+		}},
+		mailer.ShapePostmark: {mailer.APISettings{}, func(id string) wanted {
+			return wanted{map[string]string{"X-Postmark-Server-Token": "key_secret", "Idempotency-Key": "", "Authorization": ""}, map[string]any{
+				"From": from, "To": buyer, "Subject": n.Subject, "TextBody": n.Text, "HtmlBody": n.HTML, "Metadata": map[string]any{"notification": id},
+				"Headers": []any{map[string]any{"Name": "Message-ID", "Value": "<" + id + "@shop.example>"}, map[string]any{"Name": "X-PM-KeepID", "Value": "true"},
+					map[string]any{"Name": "Auto-Submitted", "Value": "auto-generated"}}}}
+		}},
+		mailer.ShapeGeneric: {mailer.APISettings{IDField: "MessageID", Template: `{"mail":[{"who":"{{to}}","by":"{{from}}"},"{{subject}}: {{text}} {{html}}"],"ref":"{{id}} {{messageId}}","n":1}`},
+			func(id string) wanted {
+				return wanted{map[string]string{"Authorization": "Bearer key_secret", "Idempotency-Key": id}, map[string]any{
+					"mail": []any{map[string]any{"who": buyer, "by": from}, n.Subject + ": " + n.Text + " " + n.HTML}, "ref": id + " <" + id + "@shop.example>", "n": 1.0}}
+			}},
 	} {
 		t.Run(string(shape), func(t *testing.T) {
 			t.Parallel()
-			b, a := setupAPI(t, shape)
+			b, a := setupShape(t, shape, tt.settings)
 			b.start()
-			n := order("SO-1", buyer)
-			n.Text = `"},{"to":"victim@elsewhere.example"`
 			q := b.notify(n)
 			b.reach(q.TaskID, jobs.StateCompleted)
-			got := a.got()
-			if len(got) != 1 || got[0].header.Get(want.header) != want.value {
-				t.Fatalf("the requests are %+v", got)
+			got, want := a.got(), tt.want(q.ID)
+			if len(got) != 1 {
+				t.Fatalf("%d requests", len(got))
+			}
+			for name, value := range want.header {
+				if is := got[0].header.Get(name); is != value {
+					t.Errorf("the header %s is %q, want %q", name, is, value)
+				}
+			}
+			if media := got[0].header.Get("Content-Type"); media != "application/json" {
+				t.Errorf("the body is said to be %q", media)
 			}
 			var body map[string]any
 			if err := json.Unmarshal([]byte(got[0].body), &body); err != nil {
 				t.Fatalf("the body is no JSON: %v\n%s", err, got[0].body)
 			}
-			if body[want.member] != want.is {
-				t.Errorf("%s is %v, want %s", want.member, body[want.member], want.is)
+			if diff := cmp.Diff(want.body, body); diff != "" {
+				t.Errorf("body (-want +got):\n%s", diff)
 			}
-			if !strings.Contains(got[0].body, "<"+q.ID+"@shop.example>") && !strings.Contains(got[0].body, `\u003c`+q.ID+`@shop.example\u003e`) {
-				t.Errorf("the body lacks our Message-ID: %s", got[0].body)
+			if id := value[string](b, `select provider_id from notifications where id = $1`, q.ID); id != "provider-1" {
+				t.Errorf("the provider's id is %q", id)
 			}
 		})
 	}

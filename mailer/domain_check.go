@@ -1,6 +1,7 @@
 package mailer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,6 +20,8 @@ type Check struct {
 	// Name is SPF, DKIM, DMARC or return path; Host is the name in DNS.
 	Name, Host string
 	OK         bool
+	// Unknown says that it cannot be looked up from here: the name in DNS is the provider's to tell.
+	Unknown bool
 	// Found is what is there, Advice what to put there, each empty when there is nothing to say.
 	Found, Advice string
 }
@@ -41,15 +44,18 @@ func checkSPF(ctx context.Context, r Resolver, domain string, s Settings) Check 
 		c.Advice = problem
 	case len(records) == 1:
 		c.OK, c.Found = true, records[0]
+		if need := sender(s); need != "" && !strings.Contains(strings.ToLower(records[0]), need) {
+			c.Advice = "It does not name " + need + ": check that it covers your transport in another way."
+		}
 	case len(records) > 1:
 		c.Found, c.Advice = strings.Join(records, " | "), "Keep one record that starts with v=spf1: with two, receivers take neither (RFC 7208, section 4.5)."
 	default:
-		c.Advice = "Add a TXT record: v=spf1 " + sender(s) + " -all"
+		c.Advice = "Add a TXT record: v=spf1 " + cmp.Or(sender(s), "include:(what your provider names)") + " -all"
 	}
 	return c
 }
 
-// sender is the SPF mechanism that a transport needs.
+// sender is the SPF mechanism that a transport needs; empty where only its provider can tell.
 func sender(s Settings) string {
 	switch {
 	case s.Kind == API && s.API.Shape == ShapeSES:
@@ -57,16 +63,22 @@ func sender(s Settings) string {
 	case s.Kind == API && s.API.Shape == ShapePostmark:
 		return "include:spf.mtasv.net"
 	case s.Kind == SMTP:
-		return "a:" + s.SMTP.Host
+		return "a:" + strings.ToLower(s.SMTP.Host)
 	default:
-		return "include:(what your provider names)"
+		return ""
 	}
 }
 
 func checkDKIM(ctx context.Context, r Resolver, domain string, s Settings) Check {
-	if !s.DKIM.given() {
-		return Check{Name: "DKIM", Host: "_domainkey." + domain, OK: s.Kind == API,
-			Advice: "No key is set here. A mail API signs by itself once you have put its records into DNS; for SMTP give a key, or let the relay sign."}
+	switch {
+	case s.Kind == API && s.API.Shape == ShapeResend:
+		return checkResendDKIM(ctx, r, domain)
+	case s.Kind == API:
+		return Check{Name: "DKIM", Host: "_domainkey." + domain, Unknown: true,
+			Advice: "The mail API signs by itself, under a name in DNS that it chooses. Put the records there that it shows you; it says when it has found them."}
+	case !s.DKIM.given():
+		return Check{Name: "DKIM", Host: "_domainkey." + domain, Unknown: true,
+			Advice: "No key is set here, so mails are signed only if the relay does it. Give a key, and this page says what to put into DNS."}
 	}
 	c := Check{Name: "DKIM", Host: s.DKIM.Selector + "._domainkey." + s.DKIM.Domain}
 	want, err := s.DKIM.record()
@@ -85,6 +97,21 @@ func checkDKIM(ctx context.Context, r Resolver, domain string, s Settings) Check
 		c.Found, c.Advice = cut(joined, 80), "This is the record of another key. Put there: "+want
 	default:
 		c.Advice = "Add a TXT record: " + want
+	}
+	return c
+}
+
+// checkResendDKIM looks under the name that Resend signs with.
+func checkResendDKIM(ctx context.Context, r Resolver, domain string) Check {
+	c := Check{Name: "DKIM", Host: "resend._domainkey." + domain}
+	records, problem := lookup(ctx, r, c.Host, "")
+	switch {
+	case problem != "":
+		c.Advice = problem
+	case len(records) > 0:
+		c.OK, c.Found = true, cut(strings.Join(records, " "), 80)
+	default:
+		c.Advice = "Add the TXT record that Resend shows for this domain, and have Resend verify it."
 	}
 	return c
 }

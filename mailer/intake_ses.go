@@ -14,7 +14,9 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"entrega/internal/egress"
@@ -83,11 +85,54 @@ func (s snsMessage) signed() string {
 	return b.String()
 }
 
-// snsKey fetches the certificate, from Amazon's own host alone.
-func (m *Mailer) snsKey(ctx context.Context, raw string) (*rsa.PublicKey, error) {
-	if !ofAmazon(raw) {
+// snsCerts are certificates that were fetched, by address. Amazon changes one at most a few times a year.
+type snsCerts struct {
+	mu    sync.Mutex
+	known map[string]*x509.Certificate
+}
+
+// snsCertsMost bounds what is remembered: there is one certificate for each region in use.
+const snsCertsMost = 32
+
+func (c *snsCerts) get(address string) *x509.Certificate {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.known[address]
+}
+
+func (c *snsCerts) put(address string, cert *x509.Certificate) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.known == nil || len(c.known) >= snsCertsMost {
+		c.known = map[string]*x509.Certificate{}
+	}
+	c.known[address] = cert
+}
+
+// snsKey is the key of the certificate at an address, which must be Amazon's own.
+func (m *Mailer) snsKey(ctx context.Context, address string) (*rsa.PublicKey, error) {
+	if !m.trustSNS(address) {
 		return nil, fmt.Errorf("%w: its certificate is not Amazon's", ErrNotProven)
 	}
+	cert := m.snsCerts.get(address)
+	if cert == nil {
+		var err error
+		if cert, err = m.fetchCert(ctx, address); err != nil {
+			return nil, err
+		}
+		m.snsCerts.put(address, cert)
+	}
+	if now := m.now(); now.Before(cert.NotBefore) || now.After(cert.NotAfter) {
+		return nil, fmt.Errorf("%w: its certificate is not valid at this time", ErrNotProven)
+	}
+	key, ok := cert.PublicKey.(*rsa.PublicKey)
+	if !ok {
+		return nil, fmt.Errorf("%w: its certificate is none of RSA", ErrNotProven)
+	}
+	return key, nil
+}
+
+func (m *Mailer) fetchCert(ctx context.Context, raw string) (*x509.Certificate, error) {
 	resp := m.door.Send(ctx, &egress.Request{Method: http.MethodGet, URL: raw})
 	if resp.Failure != nil || resp.Status != http.StatusOK {
 		return nil, fmt.Errorf("%w: its certificate could not be fetched", ErrNotProven)
@@ -100,11 +145,7 @@ func (m *Mailer) snsKey(ctx context.Context, raw string) (*rsa.PublicKey, error)
 	if err != nil {
 		return nil, fmt.Errorf("%w: its certificate cannot be read", ErrNotProven)
 	}
-	key, ok := cert.PublicKey.(*rsa.PublicKey)
-	if !ok {
-		return nil, fmt.Errorf("%w: its certificate is none of RSA", ErrNotProven)
-	}
-	return key, nil
+	return cert, nil
 }
 
 func ofAmazon(raw string) bool {
@@ -120,7 +161,7 @@ func sesFacts(ctx context.Context, m *Mailer, in Intake) ([]Fact, error) {
 		return nil, unreadable("This is not a message of SNS.")
 	}
 	if msg.Type == "SubscriptionConfirmation" {
-		if !ofAmazon(msg.SubscribeURL) {
+		if !m.trustSNS(msg.SubscribeURL) {
 			return nil, unreadable("The address that confirms the subscription is not Amazon's.")
 		}
 		if resp := m.door.Send(ctx, &egress.Request{Method: http.MethodGet, URL: msg.SubscribeURL}); resp.Failure != nil || resp.Status/100 != 2 {
@@ -133,6 +174,10 @@ func sesFacts(ctx context.Context, m *Mailer, in Intake) ([]Fact, error) {
 
 // sesEvent reads one event in the shape of SES.
 func sesEvent(key string, raw []byte) ([]Fact, error) {
+	type bounced struct {
+		Status         string `json:"status"`
+		DiagnosticCode string `json:"diagnosticCode"`
+	}
 	var e struct {
 		EventType        string `json:"eventType"`
 		NotificationType string `json:"notificationType"`
@@ -146,10 +191,7 @@ func sesEvent(key string, raw []byte) ([]Fact, error) {
 		Bounce struct {
 			BounceType        string `json:"bounceType"`
 			Timestamp         time.Time
-			BouncedRecipients []struct {
-				Status         string `json:"status"`
-				DiagnosticCode string `json:"diagnosticCode"`
-			} `json:"bouncedRecipients"`
+			BouncedRecipients []bounced `json:"bouncedRecipients"`
 		} `json:"bounce"`
 		Complaint     struct{ Timestamp time.Time } `json:"complaint"`
 		Delivery      struct{ Timestamp time.Time } `json:"delivery"`
@@ -170,6 +212,9 @@ func sesEvent(key string, raw []byte) ([]Fact, error) {
 	case "Complaint":
 		f.Kind, f.OccurredAt = Complained, e.Complaint.Timestamp
 	case "Bounce":
+		if e.Bounce.BounceType == "Transient" && !slices.ContainsFunc(e.Bounce.BouncedRecipients, func(r bounced) bool { return r.Status != "" }) {
+			return nil, nil // No delivery report lies behind it: SES takes absence notices for transient bounces.
+		}
 		f.Kind, f.OccurredAt, f.Permanent = Bounced, e.Bounce.Timestamp, e.Bounce.BounceType == "Permanent"
 		if len(e.Bounce.BouncedRecipients) > 0 {
 			f.Status, f.Detail = e.Bounce.BouncedRecipients[0].Status, e.Bounce.BouncedRecipients[0].DiagnosticCode

@@ -16,10 +16,12 @@ func TestSES_ReadsItsEvents(t *testing.T) {
 	}{
 		"a permanent bounce": {`{"eventType":"Bounce","mail":{"messageId":"m1"},"bounce":{"bounceType":"Permanent","timestamp":"2026-03-01T12:00:00Z","bouncedRecipients":[{"status":"5.1.1","diagnosticCode":"smtp; 550"}]}}`,
 			&Fact{Kind: Bounced, ProviderMessageID: "m1", Status: "5.1.1", Permanent: true, Detail: "smtp; 550"}},
-		"a transient bounce": {`{"notificationType":"Bounce","mail":{"messageId":"m1"},"bounce":{"bounceType":"Transient","timestamp":"2026-03-01T12:00:00Z"}}`, &Fact{Kind: Bounced, ProviderMessageID: "m1"}},
-		"a complaint":        {`{"eventType":"Complaint","mail":{"messageId":"m1","commonHeaders":{"messageId":"<x@shop.example>"}}}`, &Fact{Kind: Complained, ProviderMessageID: "m1", MessageID: "<x@shop.example>"}},
-		"a tag names it":     {`{"eventType":"Delivery","mail":{"messageId":"m1","tags":{"notification":["notification_1"]}}}`, &Fact{Kind: Delivered, ProviderMessageID: "m1", MessageID: "<notification_1@ses>"}},
-		"an open is none":    {`{"eventType":"Open","mail":{"messageId":"m1"}}`, nil},
+		"a transient bounce": {`{"notificationType":"Bounce","mail":{"messageId":"m1"},"bounce":{"bounceType":"Transient","bouncedRecipients":[{"status":"5.2.2"}]}}`,
+			&Fact{Kind: Bounced, ProviderMessageID: "m1", Status: "5.2.2"}},
+		"an absence notice is none": {`{"notificationType":"Bounce","mail":{"messageId":"m1"},"bounce":{"bounceType":"Transient","bouncedRecipients":[{"emailAddress":"a@b.example"}]}}`, nil},
+		"a complaint":               {`{"eventType":"Complaint","mail":{"messageId":"m1","commonHeaders":{"messageId":"<x@shop.example>"}}}`, &Fact{Kind: Complained, ProviderMessageID: "m1", MessageID: "<x@shop.example>"}},
+		"a tag names it":            {`{"eventType":"Delivery","mail":{"messageId":"m1","tags":{"notification":["notification_1"]}}}`, &Fact{Kind: Delivered, ProviderMessageID: "m1", MessageID: "<notification_1@ses>"}},
+		"an open is none":           {`{"eventType":"Open","mail":{"messageId":"m1"}}`, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -54,6 +54,8 @@ const (
 	ReasonRelayBusy = "relay_busy"
 	// ReasonErased is a recipient whose address was erased. Nothing was sent.
 	ReasonErased = "recipient_erased"
+	// ReasonContentRemoved is a mail whose content was removed, with an erased recipient or by retention. Nothing was sent.
+	ReasonContentRemoved = "content_removed"
 	// ReasonNotificationGone is a notification that is not there any more.
 	ReasonNotificationGone = "notification_gone"
 	// ReasonConfirmed is an address that was confirmed before the mail's turn.

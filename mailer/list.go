@@ -2,6 +2,7 @@ package mailer
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -203,14 +204,16 @@ func (l Listed) withoutTask() State {
 }
 
 // Source is the whole message as it is sent over SMTP, without its DKIM signature: what was captured, else what the stored fields make.
-// An erased recipient is a *store.ConflictError.
+// A mail whose content was removed is a *store.ConflictError.
 func (m *Mailer) Source(ctx context.Context, db store.DB, l Listed) ([]byte, error) {
 	if l.Captured {
 		raw, _, err := m.CapturedRaw(ctx, db, l.ProjectID, l.ID)
-		return raw, err
+		if !errors.Is(err, store.ErrNotFound) {
+			return raw, err
+		}
 	}
-	if l.address == "" {
-		return nil, &store.ConflictError{Code: "erased", Sentence: "The recipient's address was erased, and the content of this mail with it."}
+	if l.address == "" || l.ErasedAt != nil {
+		return nil, &store.ConflictError{Code: "erased", Sentence: contentRemoved}
 	}
 	return Message{ID: l.ID, Recipient: l.address, From: l.From, Subject: l.Subject, Text: l.Text, HTML: l.HTML, MessageID: l.MessageID, Date: l.datedAt,
 		Boundary: l.boundary}.Raw(DKIMSettings{})

@@ -25,6 +25,9 @@ type MailerOptions struct {
 	// OwnDoor is what the installation's own transport is called through; it may call the relay that the operator named. Nil
 	// means Door.
 	OwnDoor *egress.Door
+	// TrustSNS tells whether an address is Amazon SNS's: from there alone certificates are fetched and subscriptions confirmed. Nil
+	// means the rule about Amazon's host names; tests put a server of their own beside it.
+	TrustSNS func(address string) bool
 	// Logger nil means that nothing is logged.
 	Logger *slog.Logger
 	// Now is the clock; nil means time.Now.
@@ -40,6 +43,8 @@ type Mailer struct {
 	installation Settings
 	door         *egress.Door
 	ownDoor      *egress.Door
+	trustSNS     func(address string) bool
+	snsCerts     snsCerts
 	log          *slog.Logger
 	now          func() time.Time
 }
@@ -58,11 +63,15 @@ func NewMailer(o MailerOptions) (*Mailer, error) {
 	if o.Installation.From == "" {
 		o.Installation.From = defaultFrom
 	}
+	if o.TrustSNS == nil {
+		o.TrustSNS = ofAmazon
+	}
 	settings, err := o.Installation.Check()
 	if err != nil {
 		return nil, err
 	}
-	return &Mailer{pool: o.Pool, client: o.Client, box: o.Box, installation: settings, door: o.Door, ownDoor: o.OwnDoor, log: o.Logger, now: o.Now}, nil
+	return &Mailer{pool: o.Pool, client: o.Client, box: o.Box, installation: settings, door: o.Door, ownDoor: o.OwnDoor, trustSNS: o.TrustSNS,
+		log: o.Logger, now: o.Now}, nil
 }
 
 // defaultFrom is the sender where nothing is sent, so that captured mails have one.

@@ -21,18 +21,19 @@ type Notification struct {
 	TaskID  int64
 	OrderID string
 	// Recipient is the masked address; empty when it was erased.
-	Recipient   string
-	Subject     string
-	Text, HTML  string
-	From        string
-	MessageID   string
-	CreatedAt   time.Time
-	AcceptedAt  *time.Time
-	Captured    bool
-	Transport   string
-	ProviderID  string
-	Feedback    Feedback
-	FeedbackAt  *time.Time
+	Recipient  string
+	Subject    string
+	Text, HTML string
+	From       string
+	MessageID  string
+	CreatedAt  time.Time
+	AcceptedAt *time.Time
+	Captured   bool
+	Transport  string
+	ProviderID string
+	Feedback   Feedback
+	FeedbackAt *time.Time
+	// ErasedAt is when the content was removed, with its recipient or by retention.
 	ErasedAt    *time.Time
 	HeldUntil   *time.Time
 	EndedReason string

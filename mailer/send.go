@@ -77,10 +77,16 @@ func (s *Sender) attempt(ctx context.Context, job *jobs.Job[SendArgs], n *Notifi
 	return s.ended(after, job, n, outcome)
 }
 
+// contentRemoved is why a mail cannot be sent or shown any more.
+const contentRemoved = "What this mail said was removed: its recipient was erased, or it was kept long enough."
+
 // beforeSending says why nothing is to be sent, or not now, if so.
 func (s *Sender) beforeSending(ctx context.Context, job *jobs.Job[SendArgs], n *Notification, t *transport) error {
-	if n.address == "" {
+	switch {
+	case n.address == "":
 		return jobs.Discard(&sendError{sentence: "The recipient's address was erased."}, ReasonErased)
+	case n.ErasedAt != nil:
+		return jobs.Discard(&sendError{sentence: contentRemoved}, ReasonContentRemoved)
 	}
 	suppressed, err := suppressedRef(ctx, s.pool, n.ProjectID, n.ref)
 	switch {

@@ -50,7 +50,7 @@ func (t *smtpTransport) Send(ctx context.Context, m Message) Result {
 	}
 	sum := sha256.Sum256(raw)
 	c.result.Request = jobs.Excerpt{Line: "MAIL, RCPT, DATA to " + t.settings.About(), SHA256: sum[:],
-		Header: http.Header{"Message-Id": {m.MessageID}, "Subject": {m.Subject}, "Content-Length": {fmt.Sprint(len(raw))}}}
+		Header: http.Header{"Message-Id": {m.MessageID}, "Content-Length": {fmt.Sprint(len(raw))}}}
 
 	conn := t.idle.take(ctx)
 	if conn == nil {

@@ -38,7 +38,7 @@ func (s *Server) showTeam(c echo.Context) error {
 		if requests, err = tenant.ListAccessRequests(ctx, s.pool, v.project.ID, "", store.Page{Limit: requestsShown}); err != nil {
 			return err
 		}
-		if err := s.mailer.NoteFailedReplies(ctx, s.pool, requests.Rows); err != nil {
+		if err := s.mailer.NoteReplies(ctx, s.pool, requests.Rows); err != nil {
 			return err
 		}
 	}

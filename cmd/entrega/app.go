@@ -111,6 +111,7 @@ func newApp(ctx context.Context, c Config, log *slog.Logger) (a *app, err error)
 			_, err := tenant.Sweep(ctx, a.db.pool, time.Now())
 			return err
 		}},
+		mailer.Retention(a.db.pool, time.Now),
 		{Name: "mail.sweep", About: "Forgets how many mails recipients got in hours that are over.", Every: time.Hour, Do: func(ctx context.Context) error {
 			return mailer.SweepSlots(ctx, a.db.pool, time.Now())
 		}},
