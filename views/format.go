@@ -37,6 +37,12 @@ func countUpTo(n int, capped bool) string {
 	return count(n)
 }
 
+// mostCounted is where counts of a page stop; one more means more than that.
+const mostCounted = 10_000
+
+// bounded writes a count that was taken up to mostCounted and one more.
+func bounded(n int) string { return countUpTo(min(n, mostCounted), n > mostCounted) }
+
 // plural writes a count with its noun: "1 delivery", "132 deliveries".
 func plural(n int, one, many string) string {
 	if n == 1 {

@@ -161,7 +161,7 @@ func sampleEndpoint(x text, h Health) EndpointProps {
 		EventTypes: []string{x("order.created"), x("order.refunded"), x("invoice.paid")}, Headers: []Header{{Name: "x-api-version", Value: x("2")}},
 		Health: h, Strip: sampleStrip(3, .4), CreatedAt: now.Add(-60 * 24 * time.Hour), LastSuccessAt: now.Add(-3 * time.Minute),
 		DisableRule: "5 days of unbroken failure",
-		Lane:        Lane{InFlight: 1, MaxInFlight: 4, Outstanding: 6, Backlog: 112, OldestAt: now.Add(-7 * time.Minute), RatePerSecond: 25, Timeout: 10 * time.Second},
+		Lane:        Lane{InFlight: 1, MaxInFlight: 4, Outstanding: 6, Pending: 109, Later: 3, Holder: "node_3f2a9c0d41be", HeldUntil: now.Add(31 * time.Second), OldestAt: now.Add(-7 * time.Minute), RatePerSecond: 25, Timeout: 10 * time.Second},
 		Latency:     Latency{P50: 96 * time.Millisecond, P95: 1412 * time.Millisecond, Attempts: 1200},
 		Secrets: []Secret{
 			{Masked: "whsec_…k9Qz", CreatedAt: now.Add(-20 * time.Hour)},

@@ -27,7 +27,8 @@ func (a *api) mountEndpoints() {
 	}, a.listEndpoints)
 	register(a, operation{
 		id: "get-endpoint", method: http.MethodGet, path: "/v1/endpoints/{id}", tag: tagEndpoints, needs: tenant.PermSee,
-		summary: "Read an endpoint", answers: map[int]string{http.StatusOK: "The endpoint."},
+		summary: "Read an endpoint", description: "With its health, and how its lane stands: what is in flight, what waits, and which node works it.",
+		answers: map[int]string{http.StatusOK: "The endpoint."},
 	}, a.getEndpoint)
 	register(a, operation{
 		id: "update-endpoint", method: http.MethodPatch, path: "/v1/endpoints/{id}", tag: tagEndpoints, needs: tenant.PermManageEndpoints,

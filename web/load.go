@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// countMost bounds the counts of a list: it is enough for a person, and keeps the page fast.
-	countMost = 10_000
+	// countMost bounds the counts of a list: it is enough for a person, and keeps the page fast. It means more than 10,000.
+	countMost = 10_001
 	// lookMost bounds those that look into rows.
 	lookMost = 1_000
 )

@@ -31,7 +31,7 @@ func presentDisabled(l views.Layout, list store.List[webhooks.Endpoint], facts m
 	for _, e := range list.Rows {
 		f := facts[e.ID]
 		p.Rows = append(p.Rows, views.AdminDisabledRow{Project: views.Project{ID: e.ProjectID, Name: f.project}, ID: e.ID, Name: endpointName(e),
-			DisabledAt: orZero(e.DisabledAt), Reason: capital(disabledWord(e.DisabledReason)), Detail: e.DisabledDetail, Missed: f.missed, MissedCapped: f.missed >= countMost, CanReactivate: true})
+			DisabledAt: orZero(e.DisabledAt), Reason: capital(disabledWord(e.DisabledReason)), Detail: e.DisabledDetail, Missed: min(f.missed, countMost-1), MissedCapped: f.missed >= countMost, CanReactivate: true})
 	}
 	if list.Prev != "" {
 		p.Pager.NewerURL = views.AdminDisabledPageURL("", list.Prev)

@@ -56,8 +56,7 @@ func presentEndpoint(l views.Layout, v *visit, d endpointDetail) views.EndpointP
 		FailingSince: orZero(e.FailingSince), FailuresInARow: e.FailuresInARow, DisableRule: disableRule(d.policy.Disable),
 		DisabledAt: orZero(e.DisabledAt), DisabledReason: disabledReason(e), PausedUntil: orZero(e.PauseUntil),
 		Discarded: d.load.discarded, Missed: d.load.missed,
-		Lane: views.Lane{InFlight: s.InFlight, MaxInFlight: e.MaxInFlight, Outstanding: s.Backlog, RatePerSecond: e.RatePerSecond,
-			OldestAt: s.OldestBacklog, Timeout: time.Duration(e.TimeoutSeconds) * time.Second},
+		Lane:    presentLane(e, s.Lane),
 		Latency: views.Latency{P50: s.P50, P95: s.P95, Attempts: s.Answered},
 		Clicks:  presentClicks(v, d.clicks),
 		CanEdit: manage, CanDelete: manage, CanRotate: manage, CanDisable: manage && !disabled,
@@ -80,6 +79,12 @@ func presentEndpoint(l views.Layout, v *visit, d endpointDetail) views.EndpointP
 		p.Deliveries = append(p.Deliveries, presentTaskRow(t, v))
 	}
 	return p
+}
+
+func presentLane(e webhooks.Endpoint, l webhooks.LaneStats) views.Lane {
+	return views.Lane{InFlight: l.InFlight, MaxInFlight: e.MaxInFlight, Outstanding: l.Outstanding, Pending: l.Pending, Later: l.Later,
+		RatePerSecond: e.RatePerSecond, OldestAt: l.OldestAt, Holder: l.Holder, HeldUntil: l.HeldUntil, PauseUntil: l.PauseUntil,
+		Timeout: time.Duration(e.TimeoutSeconds) * time.Second}
 }
 
 // healthOf is an endpoint's condition at now, the gravest that holds. A receiver that asked to wait is told from one that fails.

@@ -193,17 +193,14 @@ func fanoutEndpoints(ctx context.Context, db store.DB, project string, ids ...st
 		select e.id, e.url, coalesce(e.subscriber, '') as subscriber, e.event_types, e.disabled_at is not null as disabled,
 		       e.paused_at is not null as held, l.failing_since is not null as failing,
 		       (select count(*) from (select from river_job j where j.endpoint_id = e.id
-		                              and j.state in ('available', 'running', 'scheduled') limit @window) w) as queued,
-		       exists (select from river_job j where j.endpoint_id = e.id and j.state = 'pending')
-		       or exists (select from river_job j where j.endpoint_id = e.id and j.state = 'scheduled' and j.outcome = 'snooze'
-		                  and j.metadata ->> 'reason' = @busy) as backlog,
+		                              and j.state in ('available', 'running', 'scheduled', 'retryable') limit @window) w) as queued,
+		       exists (select from river_job j where j.endpoint_id = e.id and j.state = 'pending') as backlog,
 		       coalesce(n.id, '') as holder
 		from endpoints e join endpoint_lanes l on l.endpoint_id = e.id
 		left join nodes n on n.id = l.holder and l.busy_until > now() and n.seen_at > now() - make_interval(secs => @dead)
 		where e.project_id = @project and e.deleted_at is null and (@all or e.id = any(@ids))
 		order by e.created_at, e.id`,
-		pgx.StrictNamedArgs{"project": project, "window": laneWindow, "all": len(ids) == 0, "ids": ids,
-			"busy": jobs.ReasonLaneBusy, "dead": nodeDeadAfter.Seconds()})
+		pgx.StrictNamedArgs{"project": project, "window": laneWindow, "all": len(ids) == 0, "ids": ids, "dead": nodeDeadAfter.Seconds()})
 	if err != nil {
 		return nil, fmt.Errorf("list endpoints to fan out to: %w", err)
 	}

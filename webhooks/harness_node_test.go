@@ -21,8 +21,14 @@ func (b *bundle) start() *node { return b.startNode("node_a", 20) }
 
 func (b *bundle) startNode(id string, workers int) *node {
 	b.t.Helper()
+	return b.startNodeWith(id, workers, 3*webhooks.LaneWindow)
+}
+
+// startNodeWith runs a node in which only so many deliveries hold a worker while they wait for their turn.
+func (b *bundle) startNodeWith(id string, workers, maxParked int) *node {
+	b.t.Helper()
 	n := &node{deliverer: webhooks.NewDeliverer(webhooks.DelivererOptions{Pool: b.pool, Client: b.client, Door: b.door, Box: b.box,
-		Logger: quiet, NodeID: id, Version: "test", MaxParked: 3 * webhooks.LaneWindow})}
+		Logger: quiet, NodeID: id, Version: "test", MaxParked: maxParked})}
 	ledger := jobs.NewLedger(jobs.LedgerOptions{Pool: b.pool, Logger: quiet})
 	var err error
 	n.worker, err = jobs.NewWorker(jobs.WorkerOptions{Client: b.client, Pool: b.pool, Ledger: ledger, Logger: quiet, NodeID: id, Version: "test", Testing: true,

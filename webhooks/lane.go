@@ -25,6 +25,9 @@ const (
 	leastAppetite = 4
 	// slowAfter is how long a lane may make no progress before its waiters go back to the table and give up their workers.
 	slowAfter = 2 * time.Second
+	// orderPatience is how long a lane one wide waits for a task that is due before and does not come: longer than the others
+	// need to take over from a dead node, and shorter than a worker may wait.
+	orderPatience = 30 * time.Second
 	// shownAfter is when the table surely shows what was sent back to it: River writes that in batches.
 	shownAfter = time.Second
 	// paceAtMost is how long a delivery holds its place while it waits for the endpoint's rate.

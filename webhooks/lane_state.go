@@ -164,11 +164,15 @@ func (l *lanes) look() {
 	now := time.Now()
 	for id, ln := range l.byID {
 		still := now.Sub(ln.progressAt)
-		if keep := max(2*ln.room(), leastAppetite); still > slowAfter && len(ln.waiting) > keep {
+		keep := max(2*ln.room(), leastAppetite)
+		if ln.inFlight == 0 && !ln.failing {
+			keep = 0 // They wait for one that is not among them: it needs their places in the window.
+		}
+		if still > slowAfter && len(ln.waiting) > keep {
 			for len(ln.waiting) > keep {
 				l.sendBack(ln, ln.waiting.last())
 			}
-			ln.appetite = keep
+			ln.appetite = max(keep, leastAppetite)
 		}
 		if ln.inFlight == 0 && len(ln.waiting) > 0 && still > lookEvery {
 			l.ask(ln, still)
@@ -180,10 +184,15 @@ func (l *lanes) look() {
 	}
 }
 
-// ask starts the order of a stuck lane anew. When that does not help for long, whoever has come may go.
+// ask starts the order of a stuck lane anew. When that does not help for long, whoever has come may go. A failing lane is not
+// kept from its probe by one that its backlog holds back.
 func (l *lanes) ask(ln *lane, still time.Duration) {
 	first := ln.waiting[0].taskID
-	if still > 2*slowAfter {
+	patience := orderPatience
+	if ln.failing {
+		patience = 2 * slowAfter
+	}
+	if still > patience {
 		ln.order.expected, ln.order.through = nil, max(ln.order.through, first)
 		l.admit(ln)
 		return

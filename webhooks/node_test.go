@@ -240,7 +240,7 @@ func TestStats_TellHowAnEndpointIsDoing(t *testing.T) {
 	if stats.Answered != 3 || stats.P50 <= 0 || stats.P95 < stats.P50 {
 		t.Errorf("%d answered, p50 %s, p95 %s", stats.Answered, stats.P50, stats.P95)
 	}
-	if stats.Backlog != 1 || time.Since(stats.OldestBacklog) > time.Minute || stats.FailuresLeft != 19 || !stats.DisableAt.IsZero() {
+	if stats.Lane.Backlog() != 1 || stats.Lane.Later != 1 || time.Since(stats.Lane.OldestAt) > time.Minute || stats.FailuresLeft != 19 || !stats.DisableAt.IsZero() {
 		t.Errorf("%+v", stats)
 	}
 }

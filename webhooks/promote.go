@@ -103,21 +103,16 @@ func promoteOne(ctx context.Context, db store.DB, endpointID, queue string, want
 			select least(count(*), $3) as n from (
 				select from river_job where endpoint_id = $1 and state in ('available', 'running') limit $3) w
 		), next as materialized (
-			select id from (
-				(select id from river_job where endpoint_id = $1 and state = 'pending' order by id limit (select $3 - n from queued))
-				union all
-				(select id from river_job where endpoint_id = $1 and state = 'scheduled' and outcome = 'snooze' and metadata ->> 'reason' = $4
-				 order by id limit (select $3 - n from queued))
-			) w order by id limit (select $3 - n from queued)
+			select id from river_job where endpoint_id = $1 and state = 'pending' order by id limit (select $3 - n from queued)
 		), moved as (
 			update river_job j set state = 'available', queue = $2, scheduled_at = now()
-			from next where j.id = next.id and j.state in ('pending', 'scheduled')
+			from next where j.id = next.id and j.state = 'pending'
 			returning j.id
 		), told as (
 			select pg_notify(concat(current_schema(), '.river_insert'), json_build_object('queue', $2::text)::text) from (select from moved limit 1) w
 		)
 		select $3 - queued.n, coalesce((select array_agg(id order by id) from moved), '{}'), (select count(*) from told) from queued`,
-		endpointID, queue, want, jobs.ReasonLaneBusy).QueryRow(func(row pgx.Row) error {
+		endpointID, queue, want).QueryRow(func(row pgx.Row) error {
 		var told int
 		return row.Scan(&p.room, &p.ids, &told)
 	})
@@ -159,8 +154,8 @@ func dueAfter(ctx context.Context, db store.DB, endpointID string, after, first 
 		select id from river_job
 		where endpoint_id = $1 and id > $2
 		  and (state = 'running' or state = 'available' and scheduled_at <= now() + make_interval(secs => $3)
-		       or id < $5 and (state = 'pending' or state = 'scheduled' and outcome = 'snooze' and metadata ->> 'reason' = $6))
-		order by id limit $4`, endpointID, after, 1.1*elsewhereDelay.Seconds(), most, first, jobs.ReasonLaneBusy)
+		       or id < $5 and state = 'pending')
+		order by id limit $4`, endpointID, after, 1.1*elsewhereDelay.Seconds(), most, first)
 	if err != nil {
 		return nil, 0, fmt.Errorf("see what is due: %w", err)
 	}
@@ -196,14 +191,14 @@ func backlogged(ctx context.Context, db store.DB) ([]string, error) {
 	return ids, nil
 }
 
-// wakeTx lets the deliveries wait in the table that were put off without a request because the endpoint failed, was paused or was
-// busy: a promotion brings them back, in the order of their ids. Waits that an attempt led to stay as they were recorded.
+// wakeTx lets the deliveries wait in the table that were put off without a request because the endpoint failed or was paused: a
+// promotion brings them back, in the order of their ids. Waits that an attempt led to stay as they were recorded.
 func wakeTx(ctx context.Context, tx pgx.Tx, endpointID string) error {
 	_, err := tx.Exec(ctx, `
 		update river_job set state = 'pending', scheduled_at = now()
 		where endpoint_id = $1 and state = 'scheduled' and kind = $2
 		  and (outcome is null or outcome = 'snooze' and metadata ->> 'reason' = any($3))`,
-		endpointID, Deliver.Name, []string{reasonFailing, reasonPaused, reasonPausedByPerson, jobs.ReasonLaneBusy})
+		endpointID, Deliver.Name, []string{reasonFailing, reasonPaused, reasonPausedByPerson})
 	if err != nil {
 		return fmt.Errorf("wake deliveries: %w", err)
 	}

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"entrega/internal/store"
 	"entrega/jobs"
 )
@@ -26,11 +24,7 @@ type Stats struct {
 	P50, P95 time.Duration
 	// Answered is how many those were.
 	Answered int
-	// Backlog counts the deliveries that are not finished, at most 10,001, and OldestBacklog is when the oldest was made.
-	Backlog       int
-	OldestBacklog time.Time
-	// InFlight counts those under way, on any node.
-	InFlight int
+	Lane     LaneStats
 	// Missed counts the events that a redelivery of missed ones would bring, at most 10,001.
 	Missed int
 	// DisableAt is when the policy will disable the endpoint should every attempt fail until then; zero when no such rule
@@ -50,7 +44,10 @@ func (s *Endpoints) StatsOf(ctx context.Context, db store.DB, e Endpoint, projec
 	if err := out.readLatency(ctx, db, e, s.now().Add(-24*time.Hour)); err != nil {
 		return out, err
 	}
-	if err := out.readCounts(ctx, db, e); err != nil {
+	if out.Lane, err = s.LaneOf(ctx, db, e); err != nil {
+		return out, err
+	}
+	if err := out.readMissed(ctx, db, e); err != nil {
 		return out, err
 	}
 	profile := e.Profile
@@ -93,25 +90,12 @@ func (out *Stats) readLatency(ctx context.Context, db store.DB, e Endpoint, sinc
 	return nil
 }
 
-func (out *Stats) readCounts(ctx context.Context, db store.DB, e Endpoint) error {
-	var oldest *time.Time
+func (out *Stats) readMissed(ctx context.Context, db store.DB, e Endpoint) error {
 	err := db.QueryRow(ctx, `
-		select (select count(*) from (select from river_job where endpoint_id = @endpoint and project_id = @project
-		                              and state in ('available', 'pending', 'retryable', 'running', 'scheduled') limit @most) w),
-		       (select min(created_at) from river_job where id = any(array[
-		           (select min(id) from river_job where endpoint_id = @endpoint and state = 'available'),
-		           (select min(id) from river_job where endpoint_id = @endpoint and state = 'pending'),
-		           (select min(id) from river_job where endpoint_id = @endpoint and state = 'retryable'),
-		           (select min(id) from river_job where endpoint_id = @endpoint and state = 'running'),
-		           (select min(id) from river_job where endpoint_id = @endpoint and state = 'scheduled')])),
-		       (select count(*) from (select from river_job where endpoint_id = @endpoint and state = 'running' limit @most) w),
-		       (select count(*) from (select from missed_events where endpoint_id = @endpoint and project_id = @project
-		                              and redelivered_at is null limit @most) w)`,
-		pgx.StrictNamedArgs{"project": e.ProjectID, "endpoint": e.ID, "most": countedAtMost},
-	).Scan(&out.Backlog, &oldest, &out.InFlight, &out.Missed)
+		select count(*) from (select from missed_events where endpoint_id = $2 and project_id = $1 and redelivered_at is null limit $3) w`,
+		e.ProjectID, e.ID, countedAtMost).Scan(&out.Missed)
 	if err != nil {
-		return fmt.Errorf("count an endpoint's deliveries: %w", err)
+		return fmt.Errorf("count what an endpoint missed: %w", err)
 	}
-	out.OldestBacklog = orZero(oldest)
 	return nil
 }

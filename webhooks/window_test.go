@@ -32,7 +32,20 @@ func TestWindow_IsNeverExceededAndALaneOneWideKeepsTheOrder(t *testing.T) {
 	b := setup(t)
 	r := b.receiver()
 	e := b.create(webhooks.Settings{URL: r.url}).Endpoint.ID
-	// Only tests have this: each statement that changes tasks notes how many the endpoint has in River's hands.
+	b.noteWindow()
+	b.startNode("node_a", 300)
+	b.startNode("node_b", 300)
+	const n = 800
+	ids := names("order", n)
+	b.publishMany(ids...)
+	b.await("everything to be delivered", func() bool { return b.states(e)["completed"] == n })
+	b.wantWindowKept()
+	b.wantInOrder(r, n)
+}
+
+// noteWindow has each statement that changes tasks note how many the test's endpoint has in River's hands.
+func (b *bundle) noteWindow() {
+	b.t.Helper()
 	b.exec(`create table test_window (n bigint)`)
 	b.exec(`create function test_note_window() returns trigger language plpgsql as $$
 		begin
@@ -40,27 +53,74 @@ func TestWindow_IsNeverExceededAndALaneOneWideKeepsTheOrder(t *testing.T) {
 			return null;
 		end $$`)
 	b.exec(`create trigger test_note_window after insert or update on river_job for each statement execute function test_note_window()`)
-	b.startNode("node_a", 300)
-	b.startNode("node_b", 300)
-	const n = 800
-	ids := names("order", n)
-	b.publishMany(ids...)
-	b.await("everything to be delivered", func() bool { return b.states(e)["completed"] == n })
+}
+
+func (b *bundle) wantWindowKept() {
+	b.t.Helper()
 	if most := value[int](b, `select max(n) from test_window`); most > webhooks.LaneWindow {
-		t.Errorf("%d deliveries in River's hands, %d are the most", most, webhooks.LaneWindow)
+		b.t.Errorf("%d deliveries in River's hands, %d are the most", most, webhooks.LaneWindow)
 	}
+}
+
+// wantInOrder checks that n deliveries came one at a time, once each, in the order of their ids.
+func (b *bundle) wantInOrder(r *receiver, n int) {
+	b.t.Helper()
 	got := r.ids()
 	if len(got) != n {
-		t.Errorf("%d requests for %d deliveries", len(got), n)
+		b.t.Errorf("%d requests for %d deliveries", len(got), n)
 	}
 	for i := range got {
 		if i > 0 && got[i] < got[i-1] {
-			t.Errorf("%s arrived after %s: %s", got[i], got[i-1], b.task(b.delivery(got[i], e).ID).Reason)
+			b.t.Errorf("%s arrived after %s", got[i], got[i-1])
 		}
 	}
 	if most := r.mostAtOnce(); most != 1 {
-		t.Errorf("%d requests at once", most)
+		b.t.Errorf("%d requests at once", most)
 	}
+}
+
+func TestWindow_IsKeptWhenVeryManyRetriesFallDueAtOnce(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	r := b.receiver()
+	e := b.create(webhooks.Settings{URL: r.url}).Endpoint.ID
+	if _, err := b.endpoints.Pause(b.ctx, b.owner, e); err != nil {
+		t.Fatal(err)
+	}
+	b.startNode("node_a", 300)
+	const n = 700
+	b.publishMany(names("order", n)...)
+	b.await("all to wait in the table", func() bool { return b.states(e)["pending"] == n })
+	b.exec(`update river_job set state = 'retryable', scheduled_at = now() + interval '1 hour', metadata = metadata || '{"outcome": "retry"}' where endpoint_id = $1`, e)
+	b.exec(`update endpoints set paused_at = null where id = $1`, e)
+	b.noteWindow()
+	// As River's scheduler does, but the last ones first.
+	b.exec(`update river_job set state = 'available', scheduled_at = now() from (select id from river_job where endpoint_id = $1 order by id desc) as due where river_job.id = due.id`, e)
+	b.await("everything to be delivered", func() bool { return b.states(e)["completed"] == n })
+	b.wantWindowKept()
+	b.wantInOrder(r, n)
+}
+
+func TestWindow_WhatLackedAWorkerIsPromotedThoughNobodyHoldsTheLane(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	r := b.receiver()
+	release := r.hangs(200)
+	e := b.create(webhooks.Settings{URL: r.url, TimeoutSeconds: 30}).Endpoint.ID
+	n := b.startNodeWith("node_a", 20, 5)
+	b.publish(names("order", 20)...)
+	b.await("those without a worker to wait in the table", func() bool { return b.states(e)["pending"] >= 14 })
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		n.stop()
+	}()
+	release()
+	<-stopped
+	other := b.startNodeWith("node_b", 20, 100)
+	other.deliverer.Sweep(b.ctx)
+	b.await("everything to be delivered", func() bool { return b.states(e)["completed"] == 20 })
+	b.wantInOrder(r, 20)
 }
 
 func TestWindow_WhatADeadHolderLeftIsPromotedAndTakenOver(t *testing.T) {
