@@ -91,6 +91,11 @@ func Mask(address string) string {
 	return address[:size] + "•••" + address[at:]
 }
 
+var anyAddress = regexp.MustCompile(`[^\s<>()\[\]:;,"]+@[^\s<>()\[\]:;,"]+`)
+
+// scrubAll takes every address out of a text that is kept, for texts that may be about a recipient whom we do not know yet.
+func scrubAll(text string) string { return anyAddress.ReplaceAllString(text, "(recipient)") }
+
 // scrub takes an address out of a text that is kept: relays like to repeat it, and it must stay erasable.
 func scrub(text, address string) string {
 	if address == "" {

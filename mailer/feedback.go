@@ -61,16 +61,20 @@ func (m *Mailer) recordTx(ctx context.Context, tx pgx.Tx, project, provider stri
 		return false, err
 	}
 	of, id := project, ""
+	f.Detail = scrubAll(f.Detail)
 	if n != nil {
 		of, id = n.ProjectID, n.ID
-		f.Detail = scrub(f.Detail, n.address)
+	}
+	if project != "" {
+		// What one project's provider tells must not stand for what another's does.
+		f.EventKey = project + " " + f.EventKey
 	}
 	tag, err := tx.Exec(ctx, `
-		insert into mail_feedback (id, project_id, provider, event_key, kind, notification_id, provider_message_id, status, detail, occurred_at)
-		values (@id, @project, @provider, @key, @kind, nullif(@notification, ''), nullif(@message, ''), nullif(@status, ''), @detail, @at)
+		insert into mail_feedback (id, project_id, provider, event_key, kind, notification_id, provider_message_id, status, permanent, detail, occurred_at)
+		values (@id, @project, @provider, @key, @kind, nullif(@notification, ''), nullif(@message, ''), nullif(@status, ''), @permanent, @detail, @at)
 		on conflict (provider, event_key) do nothing`,
 		pgx.StrictNamedArgs{"id": store.NewID("fact"), "project": of, "provider": provider, "key": f.EventKey, "kind": string(f.Kind), "notification": id,
-			"message": f.ProviderMessageID, "status": f.Status, "detail": cut(f.Detail, 1000), "at": f.OccurredAt})
+			"message": f.ProviderMessageID, "status": f.Status, "permanent": f.Permanent, "detail": cut(f.Detail, 1000), "at": f.OccurredAt})
 	if err != nil {
 		return false, fmt.Errorf("record feedback: %w", err)
 	}
@@ -116,26 +120,25 @@ func (m *Mailer) joinTx(ctx context.Context, tx pgx.Tx, n *Notification, f Fact)
 	}
 }
 
-// adoptFeedbackTx joins facts that came before their mail's own answer did.
-func (s *Sender) adoptFeedbackTx(ctx context.Context, tx pgx.Tx, n *Notification, providerID string) error {
+// adoptFeedbackTx joins facts that came before their mail's own answer did, as far as the transport's owner was told them.
+func (s *Sender) adoptFeedbackTx(ctx context.Context, tx pgx.Tx, n *Notification, owner, providerID string) error {
 	if providerID == "" {
 		return nil
 	}
 	rows, err := tx.Query(ctx, `
-		update mail_feedback set notification_id = $2, project_id = $3 where provider_message_id = $1 and notification_id is null
-		returning kind, coalesce(status, ''), detail, occurred_at`, providerID, n.ID, n.ProjectID)
+		update mail_feedback set notification_id = $2, project_id = $3 where provider_message_id = $1 and notification_id is null and project_id = $4
+		returning kind, coalesce(status, ''), permanent, detail, occurred_at`, providerID, n.ID, n.ProjectID, owner)
 	if err != nil {
 		return fmt.Errorf("join earlier feedback: %w", err)
 	}
 	facts, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (f Fact, err error) {
-		err = row.Scan(&f.Kind, &f.Status, &f.Detail, &f.OccurredAt)
+		err = row.Scan(&f.Kind, &f.Status, &f.Permanent, &f.Detail, &f.OccurredAt)
 		return f, err
 	})
 	if err != nil {
 		return fmt.Errorf("join earlier feedback: %w", err)
 	}
 	for _, f := range facts {
-		f.Permanent = permanent(f.Status)
 		if err := s.joinTx(ctx, tx, n, f); err != nil {
 			return err
 		}

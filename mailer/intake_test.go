@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"entrega/internal/tenant"
 	"entrega/jobs"
 	"entrega/mailer"
 )
@@ -201,6 +202,73 @@ func TestFeedback_UnknownMailIsKeptAndJoinedWhenItsAnswerComes(t *testing.T) {
 	b.reach(q.TaskID, jobs.StateCompleted)
 	if got := b.feedback(q); got != "delivered" {
 		t.Errorf("the mail reads %q, want delivered", got)
+	}
+}
+
+func TestFeedback_PermanentBounceBeforeItsAnswerSuppresses(t *testing.T) {
+	t.Parallel()
+	b, a := setupAPI(t, mailer.ShapeResend)
+	whsec := []byte("0123456789abcdef0123456789abcdef")
+	b.mailer = b.newMailer(mailer.Settings{Kind: mailer.API, FeedbackSecret: "whsec_" + base64.StdEncoding.EncodeToString(whsec),
+		API: mailer.APISettings{Shape: mailer.ShapeResend, URL: a.url, Key: "key_secret"}})
+	body, stamp := `{"type":"email.bounced","created_at":"2026-03-01T12:00:00Z","data":{"email_id":"provider-1","bounce":{"type":"Permanent","message":"no such <`+buyer+`>"}}}`, fmt.Sprint(b.now().Unix())
+	taken, err := b.mailer.TakeFeedback(b.ctx, mailer.Intake{Provider: "resend", Body: []byte(body), Header: http.Header{"Svix-Id": {"msg_1"}, "Svix-Timestamp": {stamp},
+		"Svix-Signature": {"v1," + base64.StdEncoding.EncodeToString(mac(whsec, "msg_1."+stamp+"."+body))}}})
+	if err != nil || taken.New != 1 {
+		t.Fatalf("taken %+v, %v", taken, err)
+	}
+	a.answers(nil)
+	b.start()
+	q := b.notify(order("SO-1", buyer))
+	b.reach(q.TaskID, jobs.StateCompleted)
+	if got := b.feedback(q); got != "bounced" {
+		t.Errorf("the mail reads %q, want bounced", got)
+	}
+	if !value[bool](b, `select exists (select from mail_suppressions where reason = 'hard_bounce' and removed_at is null)`) {
+		t.Error("the recipient is not suppressed")
+	}
+	b.wantNowhere(buyer)
+}
+
+func TestFeedback_OfOneProjectIsNeverAnothers(t *testing.T) {
+	t.Parallel()
+	b, _ := setupFeedback(t, "password")
+	theirs, err := tenant.CreateProject(b.ctx, b.pool, tenant.CLI("test"), tenant.NewProject{Name: "Other"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	them := b.owner
+	them.ProjectID = theirs.ID
+	if _, err := b.mailer.SetTransport(b.ctx, them, theirs.ID, mailer.Settings{Kind: mailer.Capture, FeedbackSecret: "their password"}); err != nil {
+		t.Fatal(err)
+	}
+	event := []byte(`{"RecordType":"Bounce","ID":42,"Type":"HardBounce","MessageID":"provider-1","BouncedAt":"2026-03-01T12:00:00Z"}`)
+	// They tell of our mail, in their own name: it joins nothing of ours, also not when our mail is accepted later.
+	if _, err := b.mailer.TakeFeedback(b.ctx, mailer.Intake{Provider: "postmark", Project: theirs.ID, Password: "their password", Body: event}); err != nil {
+		t.Fatal(err)
+	}
+	if value[bool](b, `select exists (select from notifications where feedback is not null) or exists (select from mail_suppressions)`) {
+		t.Error("another project's feedback marks our mail")
+	}
+	// And it does not keep the installation's provider from telling the same.
+	taken, err := b.mailer.TakeFeedback(b.ctx, mailer.Intake{Provider: "postmark", Password: "password", Body: event})
+	if err != nil || taken.New != 1 {
+		t.Errorf("our own is answered %+v, %v", taken, err)
+	}
+	if !value[bool](b, `select exists (select from mail_suppressions)`) {
+		t.Error("our own bounce suppresses nobody")
+	}
+}
+
+func TestFeedback_OfAnotherOwnerIsNotAdopted(t *testing.T) {
+	t.Parallel()
+	b, _ := setupAPI(t, mailer.ShapeResend)
+	b.exec(`insert into mail_feedback (id, project_id, provider, event_key, kind, provider_message_id, occurred_at) values ('fact_1', 'project_other', 'resend', 'project_other e1', 'complained', 'provider-1', now())`)
+	b.start()
+	q := b.notify(order("SO-1", buyer))
+	b.reach(q.TaskID, jobs.StateCompleted)
+	if got := b.feedback(q); got != "" {
+		t.Errorf("the mail reads %q by what another project was told", got)
 	}
 }
 

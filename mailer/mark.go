@@ -34,7 +34,7 @@ func (s *Sender) accepted(ctx context.Context, job *jobs.Job[SendArgs], n *Notif
 		if err := s.markTx(ctx, tx, n); err != nil {
 			return err
 		}
-		if err := s.adoptFeedbackTx(ctx, tx, n, r.ProviderID); err != nil {
+		if err := s.adoptFeedbackTx(ctx, tx, n, t.owner, r.ProviderID); err != nil {
 			return err
 		}
 		if r.captured {
