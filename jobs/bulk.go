@@ -130,7 +130,7 @@ func (c *Client) CancelBulk(ctx context.Context, actor tenant.Actor, project, id
 		if err := SaveBulk(ctx, tx, b); err != nil {
 			return err
 		}
-		return tenant.Audit(ctx, tx, actor, "bulk.cancel", "bulk", id, map[string]any{"done": b.Done, "total": b.Total})
+		return tenant.Audit(ctx, tx, actor, "bulk.stop", "bulk", id, map[string]any{"done": b.Done, "total": b.Total})
 	})
 	return b, err
 }

@@ -24,6 +24,16 @@ type Periodic struct {
 	Do         func(ctx context.Context) error
 }
 
+// NextAt is when the next period begins after now, given since when a node leads: it begins the periods anew. It is zero while none
+// leads.
+func (p Periodic) NextAt(leadsSince, now time.Time) time.Time {
+	if leadsSince.IsZero() || p.Every <= 0 {
+		return time.Time{}
+	}
+	begun := max(now.Sub(leadsSince), 0) / p.Every
+	return leadsSince.Add((begun + 1) * p.Every)
+}
+
 type noArgs struct{}
 
 func (p Periodic) kind() Kind[noArgs] {

@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -65,6 +66,16 @@ func LastRun(ctx context.Context, db store.DB, p Periodic) (PeriodicRun, bool, e
 		}
 	}
 	return last, true, nil
+}
+
+// LeadsSince is since when the node that leads has done so, zero while none does.
+func LeadsSince(ctx context.Context, db store.DB) (time.Time, error) {
+	var since time.Time
+	err := db.QueryRow(ctx, `select elected_at from river_leader where expires_at > now()`).Scan(&since)
+	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+		return time.Time{}, fmt.Errorf("read since when a node leads: %w", err)
+	}
+	return since, nil
 }
 
 // RunPeriodic queues a run of a periodic job now. One that waits or runs already answers a *store.ConflictError.

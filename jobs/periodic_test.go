@@ -82,6 +82,20 @@ func TestPeriodic_OneRunAtATime(t *testing.T) {
 	}
 }
 
+func TestPeriodic_NextAtFollowsTheNodeThatLeads(t *testing.T) {
+	t.Parallel()
+	since := time.Date(2026, 11, 29, 10, 0, 0, 0, time.UTC)
+	p := Periodic{Every: 6 * time.Hour}
+	for _, c := range []struct{ now, want time.Duration }{{0, 6 * time.Hour}, {-time.Second, 6 * time.Hour}, {time.Minute, 6 * time.Hour}, {6 * time.Hour, 12 * time.Hour}, {25 * time.Hour, 30 * time.Hour}} {
+		if got := p.NextAt(since, since.Add(c.now)); !got.Equal(since.Add(c.want)) {
+			t.Errorf("%s after a node began to lead the next run is at %s, want %s after", c.now, got, c.want)
+		}
+	}
+	if got := p.NextAt(time.Time{}, since); !got.IsZero() {
+		t.Errorf("while no node leads the next run is at %s, want never", got)
+	}
+}
+
 func TestLastRun_OfAJobThatNeverRan(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

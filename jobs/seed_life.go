@@ -87,7 +87,11 @@ func (l *life) attempt(ctx context.Context, now time.Time) {
 		r.chain.extend(rec)
 	}
 	// Marks are metadata, so the one decodes as the other.
-	raw, _ := json.Marshal(r.marks(d))
+	marks := r.marks(d)
+	if marks["last"] != nil {
+		r.meta.Last = nil // It is replaced whole, as River does.
+	}
+	raw, _ := json.Marshal(marks)
 	_ = json.Unmarshal(raw, &r.meta)
 
 	if err != nil && d.Verdict != VerdictSnoozed {

@@ -24,7 +24,7 @@ func ListTableSizes(ctx context.Context, db store.DB) ([]TableSize, error) {
 		join pg_namespace n on n.oid = c.relnamespace
 		left join pg_inherits i on i.inhrelid = c.oid
 		left join pg_class parent on parent.oid = i.inhparent
-		where n.nspname = 'public' and c.relkind = 'r'
+		where n.nspname in ('public', 'entrega') and c.relkind = 'r'
 		group by 1 order by 2 desc, 1`)
 	if err != nil {
 		return nil, fmt.Errorf("measure tables: %w", err)

@@ -30,6 +30,7 @@ const (
 	SectionAdminProjects Section = "admin-projects"
 	SectionAdminDisabled Section = "admin-disabled"
 	SectionAdminMail     Section = "admin-mail"
+	SectionAdminAudit    Section = "admin-audit"
 	SectionAdminSystem   Section = "admin-system"
 )
 
@@ -57,7 +58,7 @@ func navGroups() []navGroup {
 		{"nav-setup", "Setup", []Section{
 			SectionPeriodic, SectionPolicies, SectionTeam, SectionKeys, SectionAudit, SectionSettings,
 		}},
-		{"nav-admin", "Admin", []Section{SectionAdminProjects, SectionAdminDisabled, SectionAdminMail, SectionAdminSystem}},
+		{"nav-admin", "Admin", []Section{SectionAdminProjects, SectionAdminDisabled, SectionAdminMail, SectionAdminAudit, SectionAdminSystem}},
 	}
 }
 
@@ -74,6 +75,8 @@ func (s Section) label() string {
 		return "Disabled endpoints"
 	case SectionAdminMail:
 		return "Account mail"
+	case SectionAdminAudit:
+		return "Installation audit"
 	case SectionAdminSystem:
 		return "System"
 	default:
@@ -113,6 +116,8 @@ func (s Section) url(project string) string {
 		return AdminDisabledURL()
 	case SectionAdminMail:
 		return MailURL("")
+	case SectionAdminAudit:
+		return AdminAuditURL(AuditFilter{})
 	case SectionAdminSystem:
 		return AdminSystemURL()
 	default:
@@ -176,7 +181,7 @@ func navigation(l Layout) templ.Component {
 					var templ_7745c5c3_Var3 string
 					templ_7745c5c3_Var3, templ_7745c5c3_Err = templruntime.NewAttributeExpression(g.id).Resolve(ctx)
 					if templ_7745c5c3_Err != nil {
-						return templ.Error{Err: templ_7745c5c3_Err, FileName: `nav.templ`, Line: 133, Col: 32}
+						return templ.Error{Err: templ_7745c5c3_Err, FileName: `nav.templ`, Line: 138, Col: 32}
 					}
 					_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ_7745c5c3_Var3)
 					if templ_7745c5c3_Err != nil {
@@ -215,7 +220,7 @@ func navigation(l Layout) templ.Component {
 						var templ_7745c5c3_Var6 string
 						templ_7745c5c3_Var6, templ_7745c5c3_Err = templruntime.NewAttributeExpression(g.id).Resolve(ctx)
 						if templ_7745c5c3_Err != nil {
-							return templ.Error{Err: templ_7745c5c3_Err, FileName: `nav.templ`, Line: 134, Col: 74}
+							return templ.Error{Err: templ_7745c5c3_Err, FileName: `nav.templ`, Line: 139, Col: 74}
 						}
 						_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ_7745c5c3_Var6)
 						if templ_7745c5c3_Err != nil {
@@ -242,7 +247,7 @@ func navigation(l Layout) templ.Component {
 					var templ_7745c5c3_Var7 string
 					templ_7745c5c3_Var7, templ_7745c5c3_Err = templ.JoinStringErrs(g.label)
 					if templ_7745c5c3_Err != nil {
-						return templ.Error{Err: templ_7745c5c3_Err, FileName: `nav.templ`, Line: 134, Col: 86}
+						return templ.Error{Err: templ_7745c5c3_Err, FileName: `nav.templ`, Line: 139, Col: 86}
 					}
 					_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var7))
 					if templ_7745c5c3_Err != nil {
@@ -260,7 +265,7 @@ func navigation(l Layout) templ.Component {
 						var templ_7745c5c3_Var8 string
 						templ_7745c5c3_Var8, templ_7745c5c3_Err = templruntime.NewAttributeExpression(n.Section.url(l.Project.ID)).ResolveURL(ctx)
 						if templ_7745c5c3_Err != nil {
-							return templ.Error{Err: templ_7745c5c3_Err, FileName: `nav.templ`, Line: 138, Col: 46}
+							return templ.Error{Err: templ_7745c5c3_Err, FileName: `nav.templ`, Line: 143, Col: 46}
 						}
 						_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ_7745c5c3_Var8)
 						if templ_7745c5c3_Err != nil {
@@ -291,7 +296,7 @@ func navigation(l Layout) templ.Component {
 						var templ_7745c5c3_Var9 string
 						templ_7745c5c3_Var9, templ_7745c5c3_Err = templ.JoinStringErrs(n.Section.label())
 						if templ_7745c5c3_Err != nil {
-							return templ.Error{Err: templ_7745c5c3_Err, FileName: `nav.templ`, Line: 140, Col: 35}
+							return templ.Error{Err: templ_7745c5c3_Err, FileName: `nav.templ`, Line: 145, Col: 35}
 						}
 						_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var9))
 						if templ_7745c5c3_Err != nil {
@@ -309,7 +314,7 @@ func navigation(l Layout) templ.Component {
 							var templ_7745c5c3_Var10 string
 							templ_7745c5c3_Var10, templ_7745c5c3_Err = templ.JoinStringErrs(count(n.Badge))
 							if templ_7745c5c3_Err != nil {
-								return templ.Error{Err: templ_7745c5c3_Err, FileName: `nav.templ`, Line: 143, Col: 28}
+								return templ.Error{Err: templ_7745c5c3_Err, FileName: `nav.templ`, Line: 148, Col: 28}
 							}
 							_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var10))
 							if templ_7745c5c3_Err != nil {
@@ -327,7 +332,7 @@ func navigation(l Layout) templ.Component {
 								var templ_7745c5c3_Var11 string
 								templ_7745c5c3_Var11, templ_7745c5c3_Err = templ.JoinStringErrs(" " + n.BadgeNote)
 								if templ_7745c5c3_Err != nil {
-									return templ.Error{Err: templ_7745c5c3_Err, FileName: `nav.templ`, Line: 145, Col: 49}
+									return templ.Error{Err: templ_7745c5c3_Err, FileName: `nav.templ`, Line: 150, Col: 49}
 								}
 								_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var11))
 								if templ_7745c5c3_Err != nil {

@@ -215,11 +215,17 @@ func moreSamplePages(x text) []sample {
 		{"mail", Mail(sampleMail(x))},
 		{"mail-none", Mail(MailProps{Layout: sampleLayout(x, SectionMail, "Mail"), NotifyCommand: x("curl https://entrega.example/v1/notifications"), Captures: true})},
 		{"mail-one", Notification(sampleNotification(x))},
+		{"mail-text", Notification(sampleMailSide(x, MailAsText))}, {"mail-headers", Notification(sampleMailSide(x, MailAsHeaders))},
+		{"mail-source", Notification(sampleMailSide(x, MailAsSource))},
 		{"suppressions", Suppressions(SuppressionsProps{Layout: sampleLayout(x, SectionMail, "Suppressions"), CanRemove: true, Pager: Pager{OlderURL: "/older"},
 			Rows: []SuppressionRow{{ID: "suppression_1", Recipient: x("sales@acme.example"), Reason: x("hard bounce"), Detail: x("550 5.1.1 no such user"), NotificationID: x("notification_1"), At: sampleNow()}}})},
 		{"mail-settings", MailSettings(sampleMailSettings(x))},
 		{"admin-projects", AdminProjects(projects)},
 		{"admin-disabled", AdminDisabled(disabled)},
+		{"admin-audit", AdminAudit(AdminAuditProps{Layout: layout(SectionAdminAudit, "Installation audit"), Actions: []Option{{"user.log_in", "Logged in"}}, Rows: []AuditRow{
+			{At: now, Actor: x("ines@acme.example"), Action: "logged in", Subject: x("user_1"), Project: &Project{}},
+			{At: now, Actor: x("ines@acme.example"), Action: "retried the task", Subject: x("task 7"), SubjectURL: "/p/project_1/tasks/7", Project: &Project{"project_1", x("Acme Market")}},
+		}})},
 		{"admin-system", AdminSystem(sampleAdminSystem(x))},
 	}
 }

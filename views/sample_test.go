@@ -34,7 +34,7 @@ func sampleLayout(x text, section Section, title string) Layout {
 	nav := []NavItem{}
 	for _, s := range []Section{
 		SectionOverview, SectionTasks, SectionEvents, SectionEndpoints, SectionMail, SectionAlerts, SectionHealth, SectionPeriodic,
-		SectionPolicies, SectionTeam, SectionKeys, SectionAudit, SectionSettings, SectionAdminProjects, SectionAdminDisabled, SectionAdminMail, SectionAdminSystem,
+		SectionPolicies, SectionTeam, SectionKeys, SectionAudit, SectionSettings, SectionAdminProjects, SectionAdminDisabled, SectionAdminMail, SectionAdminAudit, SectionAdminSystem,
 	} {
 		item := NavItem{Section: s}
 		if s == SectionAlerts {

@@ -24,11 +24,19 @@ func (s Strip) title() string {
 			good++
 		}
 	}
-	text := "Last " + plural(len(s), "attempt", "attempts") + ": " + count(good) + " delivered"
+	text := s.span() + ": " + count(good) + " delivered"
 	if bad := len(s) - good; bad > 0 {
 		text += ", " + count(bad) + " not"
 	}
 	return text
+}
+
+// span is what the strip shows, as a heading.
+func (s Strip) span() string {
+	if len(s) < 2 {
+		return "Last attempt"
+	}
+	return "Last " + plural(len(s), "attempt", "attempts")
 }
 
 func (s Strip) rate() string {
@@ -41,7 +49,7 @@ func (s Strip) rate() string {
 			good++
 		}
 	}
-	return percent(float64(good)/float64(len(s))) + " delivered"
+	return count(good) + " of " + count(len(s)) + " delivered"
 }
 
 // path draws all bars of one tone as a single path, which keeps fifty strips on
@@ -105,7 +113,7 @@ func strip(s Strip) templ.Component {
 			var templ_7745c5c3_Var2 string
 			templ_7745c5c3_Var2, templ_7745c5c3_Err = templruntime.NewAttributeExpression(s.title()).Resolve(ctx)
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `strip.templ`, Line: 73, Col: 75}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `strip.templ`, Line: 81, Col: 75}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ_7745c5c3_Var2)
 			if templ_7745c5c3_Err != nil {
@@ -118,7 +126,7 @@ func strip(s Strip) templ.Component {
 			var templ_7745c5c3_Var3 string
 			templ_7745c5c3_Var3, templ_7745c5c3_Err = templ.JoinStringErrs(s.title())
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `strip.templ`, Line: 74, Col: 21}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `strip.templ`, Line: 82, Col: 21}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var3))
 			if templ_7745c5c3_Err != nil {
@@ -158,7 +166,7 @@ func strip(s Strip) templ.Component {
 					var templ_7745c5c3_Var6 string
 					templ_7745c5c3_Var6, templ_7745c5c3_Err = templruntime.NewAttributeExpression(s.path(t)).Resolve(ctx)
 					if templ_7745c5c3_Err != nil {
-						return templ.Error{Err: templ_7745c5c3_Err, FileName: `strip.templ`, Line: 76, Col: 43}
+						return templ.Error{Err: templ_7745c5c3_Err, FileName: `strip.templ`, Line: 84, Col: 43}
 					}
 					_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ_7745c5c3_Var6)
 					if templ_7745c5c3_Err != nil {

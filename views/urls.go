@@ -240,6 +240,10 @@ func AdminDisabledURL() string { return "/admin/disabled" }
 func AdminDisabledPageURL(after, before string) string {
 	return withQuery("/admin/disabled", url.Values{"after": {after}, "before": {before}})
 }
+
+// AdminAuditURL is what was done in the whole installation.
+func AdminAuditURL(f AuditFilter) string { return withQuery("/admin/audit", f.values()) }
+
 func AdminSystemURL() string { return "/admin/system" }
 func AdminReactivateURL(project, id string) string {
 	return join("admin", "disabled", project, id, "reactivate")

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"entrega/internal/tenant"
 	"entrega/webhooks"
 )
 
@@ -148,5 +149,28 @@ func TestAdmin_OnlyAdminsSeeThoseSections(t *testing.T) {
 		if got := b.open("/p/" + p.ours.ID + "/team").says("Disabled endpoints"); got != want {
 			t.Errorf("%s: the navigation has the admin's pages: %t, want %t", name, got, want)
 		}
+	}
+}
+
+func TestAdminAudit_ShowsAllProjectsAndWhatIsOfNone(t *testing.T) {
+	t.Parallel()
+	p := setup(t)
+	p.note(p.ours, tenant.System("webhooks"), "endpoint.disable", "endpoint", "endpoint_ours", map[string]any{"reason": "gone"})
+	p.note(p.theirs, tenant.System("webhooks"), "endpoint.delete", "endpoint", "endpoint_theirs", nil)
+	b := p.as("admin")
+	all := b.open("/admin/audit")
+	for _, text := range []string{"disabled the endpoint", "endpoint_ours", "in Acme Market", "deleted the endpoint", "in Other Shop", "logged in", "admin@example.com"} {
+		if !all.says(text) {
+			t.Errorf("the page does not say %q", text)
+		}
+	}
+	if only := b.open("/admin/audit?action=user.log_in"); only.says("endpoint_ours") || !only.says("logged in") {
+		t.Error("the filter by action shows another one, or not what it asks for")
+	}
+	if found := b.open("/admin/audit?q=ENDPOINT_THEIRS"); found.says("endpoint_ours") || !found.says("endpoint_theirs") {
+		t.Error("the search shows what it did not ask for, or not what it did")
+	}
+	if answer := p.as("owner").get("/admin/audit"); answer.status != http.StatusForbidden {
+		t.Errorf("an owner gets status %d, want 403", answer.status)
 	}
 }

@@ -79,6 +79,22 @@ func TestEvent_TellsWhichEndpointsWereConsidered(t *testing.T) {
 	})
 }
 
+func TestEvent_WhoseTasksRetentionRemovedIsNotCalledDelivered(t *testing.T) {
+	t.Parallel()
+	p := setup(t)
+	n, hook := p.start(), p.receiver(with(http.StatusOK, ""))
+	task := n.deliver(p.ours, p.newEndpoint(p.ours, webhooks.Settings{URL: hook.url}), events.New{Type: "order.created", Data: []byte(`{}`)}, jobs.StateCompleted)
+	p.exec(`delete from river_job where id = $1`, task.ID)
+	b := p.as("owner")
+	page := b.open(views.EventURL(p.ours.ID, task.EventID))
+	if !strings.HasPrefix(page.sentence(), "Past retention") || !strings.Contains(page.sentence(), "1 task removed by retention") {
+		t.Errorf("the page says %q, want that its task was removed", page.sentence())
+	}
+	if row := b.open(views.EventsURL(p.ours.ID, views.EventFilter{Outcome: string(views.OutcomeRemoved)})).rows()[task.EventID]; !strings.Contains(row, "Past retention") {
+		t.Errorf("the row reads %q", row)
+	}
+}
+
 func TestEvent_PoisonedIsRequeued(t *testing.T) {
 	t.Parallel()
 	p := setup(t)

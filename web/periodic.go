@@ -28,7 +28,11 @@ func (s *Server) showPeriodic(c echo.Context) error {
 			runs[p.Name] = run
 		}
 	}
-	return s.page(c, http.StatusOK, views.Periodic(presentPeriodic(l, visitOf(c), s.periodic, runs, s.now())))
+	leadsSince, err := jobs.LeadsSince(c.Request().Context(), s.pool)
+	if err != nil {
+		return err
+	}
+	return s.page(c, http.StatusOK, views.Periodic(presentPeriodic(l, visitOf(c), s.periodic, runs, leadsSince, s.now())))
 }
 
 // runPeriodic queues a run now.

@@ -71,7 +71,7 @@ type auditAction struct{ action, words string }
 func auditActions() []auditAction {
 	return []auditAction{
 		{"task.retry", "retried the task"}, {"task.cancel", "cancelled the task"},
-		{"bulk.retry", "retried many tasks"}, {"bulk.cancel", "cancelled many tasks, or stopped a bulk action"},
+		{"bulk.retry", "retried many tasks"}, {"bulk.cancel", "cancelled many tasks"}, {"bulk.stop", "stopped a bulk action"},
 		{"endpoint.create", "created the endpoint"}, {"endpoint.update", "changed the endpoint"}, {"endpoint.delete", "deleted the endpoint"},
 		{"endpoint.disable", "disabled the endpoint"}, {"endpoint.reactivate", "reactivated the endpoint"},
 		{"endpoint.pause", "paused the endpoint"}, {"endpoint.unpause", "resumed the endpoint"},
@@ -88,9 +88,20 @@ func auditActions() []auditAction {
 	}
 }
 
+// installationActions lists what is recorded for no project, in the order of the filter.
+func installationActions() []auditAction {
+	return []auditAction{
+		{"user.log_in", "logged in"}, {"user.set_up", "set up the installation"}, {"user.create", "created a user"},
+		{"user.sign_up", "signed up"}, {"user.make_link", "made a confirmation link"}, {"user.confirm_email", "confirmed the address"},
+		{"user.ask_change_email", "asked to change the address"}, {"user.change_email", "changed the address"},
+		{"user.set_password", "set the password"}, {"user.set_admin", "changed who is admin"},
+		{"mail.read_source", "read the source of a mail"}, {"queue.pause", "paused a queue"}, {"queue.resume", "resumed a queue"},
+	}
+}
+
 // actionWords turn a recorded action, noun.verb, into what somebody did.
 func actionWords(action string) string {
-	for _, known := range auditActions() {
+	for _, known := range append(installationActions(), auditActions()...) {
 		if known.action == action {
 			return known.words
 		}
@@ -123,6 +134,8 @@ func auditNote(v *visit, e tenant.AuditEntry) string {
 	switch {
 	case d.Detail != "":
 		return d.Detail
+	case noun == "user":
+		return emailFor(v, d.Email)
 	case noun == "member" || noun == "access":
 		return memberNote(v, d)
 	case noun == "api_key" && len(d.Scopes) > 0:
@@ -176,6 +189,26 @@ func presentAudit(l views.Layout, v *visit, q views.AuditFilter, list store.List
 	}
 	if list.Next != "" {
 		p.Pager.OlderURL = views.AuditURL(v.project.ID, q.Page(list.Next, ""))
+	}
+	return p
+}
+
+// presentAllAudit shows the log of all projects, by the names of those.
+func presentAllAudit(l views.Layout, v *visit, q views.AuditFilter, list store.List[tenant.AuditEntry], names map[string]string) views.AdminAuditProps {
+	p := views.AdminAuditProps{Layout: l, Filter: q}
+	for _, e := range list.Rows {
+		row := presentAuditRow(v, e)
+		row.Project = &views.Project{ID: e.ProjectID, Name: names[e.ProjectID]}
+		p.Rows = append(p.Rows, row)
+	}
+	for _, action := range append(installationActions(), auditActions()...) {
+		p.Actions = append(p.Actions, views.Option{Value: action.action, Label: capital(action.words)})
+	}
+	if list.Prev != "" {
+		p.Pager.NewerURL = views.AdminAuditURL(q.Page("", list.Prev))
+	}
+	if list.Next != "" {
+		p.Pager.OlderURL = views.AdminAuditURL(q.Page(list.Next, ""))
 	}
 	return p
 }

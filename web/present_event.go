@@ -100,6 +100,8 @@ func outcomeOf(e events.Event, f fate) views.Outcome {
 		return views.OutcomeUnderWay
 	case f.discarded+f.cancelled > 0:
 		return views.OutcomeFailed
+	case f.total() < e.Deliveries:
+		return views.OutcomeRemoved
 	default:
 		return views.OutcomeDelivered
 	}
@@ -115,7 +117,7 @@ func eventSummary(e events.Event, f fate) string {
 	case e.Deliveries == 0 && f.total() == 0:
 		return "no endpoint takes it"
 	case f.total() == 0:
-		return plural(e.Deliveries, "delivery", "deliveries") + ", past retention"
+		return removedWords(e.Deliveries)
 	}
 	text := fmt.Sprintf("%d of %d delivered", f.completed, f.total())
 	if f.discarded > 0 {
@@ -124,8 +126,13 @@ func eventSummary(e events.Event, f fate) string {
 	if f.cancelled > 0 {
 		text += fmt.Sprintf(", %d cancelled", f.cancelled)
 	}
+	if n := e.Deliveries - f.total(); n > 0 {
+		text += ", " + removedWords(n)
+	}
 	return text
 }
+
+func removedWords(n int) string { return plural(n, "task", "tasks") + " removed by retention" }
 
 // eventSentence is the summary as the event's page says it.
 func eventSentence(e events.Event, f fate) string {

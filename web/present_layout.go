@@ -20,7 +20,7 @@ func navigation(v *visit) []views.NavItem {
 			views.SectionPeriodic, views.SectionPolicies, views.SectionTeam, views.SectionKeys, views.SectionAudit, views.SectionSettings)
 	}
 	if v.user.Admin {
-		add(views.SectionAdminProjects, views.SectionAdminDisabled, views.SectionAdminMail, views.SectionAdminSystem)
+		add(views.SectionAdminProjects, views.SectionAdminDisabled, views.SectionAdminMail, views.SectionAdminAudit, views.SectionAdminSystem)
 	}
 	return items
 }

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"strings"
 	"time"
 
 	"entrega/internal/tenant"
@@ -8,13 +9,13 @@ import (
 	"entrega/views"
 )
 
-func presentPeriodic(l views.Layout, v *visit, all []jobs.Periodic, runs map[string]jobs.PeriodicRun, now time.Time) views.PeriodicProps {
+func presentPeriodic(l views.Layout, v *visit, all []jobs.Periodic, runs map[string]jobs.PeriodicRun, leadsSince, now time.Time) views.PeriodicProps {
 	p := views.PeriodicProps{Layout: l}
 	for _, job := range all {
-		row := views.PeriodicRow{Name: job.Name, Does: job.About, Schedule: "every " + longTime(job.Every)}
+		row := views.PeriodicRow{Name: job.Name, Does: job.About, Schedule: "every " + strings.TrimPrefix(longTime(job.Every), "1 "), NextAt: job.NextAt(leadsSince, now)}
 		run, found := runs[job.Name]
 		if found {
-			presentRun(&row, v, job, run, now)
+			presentRun(&row, v, run)
 		}
 		row.CanRun = v.can(tenant.PermAdmin) && !row.Running
 		p.Rows = append(p.Rows, row)
@@ -22,7 +23,7 @@ func presentPeriodic(l views.Layout, v *visit, all []jobs.Periodic, runs map[str
 	return p
 }
 
-func presentRun(row *views.PeriodicRow, v *visit, job jobs.Periodic, run jobs.PeriodicRun, now time.Time) {
+func presentRun(row *views.PeriodicRow, v *visit, run jobs.PeriodicRun) {
 	row.LastAt, row.Running, row.FailedInARow = run.StartedAt, run.State == jobs.StateRunning, run.FailuresInARow
 	if !run.FinishedAt.IsZero() {
 		row.Took = run.FinishedAt.Sub(run.StartedAt)
@@ -32,9 +33,5 @@ func presentRun(row *views.PeriodicRow, v *visit, job jobs.Periodic, run jobs.Pe
 		if v.can(tenant.PermAdmin) { // It may name tables and addresses of the installation.
 			row.Failed = run.Error
 		}
-	}
-	// The clock of the periods is the leader's, and starts anew with another one: this is right as long as there is none.
-	if next := run.StartedAt.Add(job.Every); next.After(now) {
-		row.NextAt = next
 	}
 }

@@ -96,8 +96,8 @@ func lastResult(t jobs.Task) string {
 	switch {
 	case t.Last.Reason == jobs.ReasonEndpointDisabled:
 		return "not sent: endpoint disabled"
-	case t.Last.RetryAfter != "":
-		return fmt.Sprintf("%s, Retry-After %s", resultWord(t.Last.Status, t.Last.ErrorType), firstRunes(t.Last.RetryAfter, 40))
+	case jobs.ParseRetryAfter(t.Last.RetryAfter, t.CreatedAt).Usable(): // One that says nothing was not followed either.
+		return fmt.Sprintf("%s, Retry-After %s", resultWord(t.Last.Status, t.Last.ErrorType), retryAfterWords(t.Last.RetryAfter))
 	case t.Last.Status != 0 || t.Last.ErrorType != "":
 		return resultWord(t.Last.Status, t.Last.ErrorType) + " in " + took
 	case t.Last.Decision == jobs.VerdictAccepted:
@@ -105,6 +105,14 @@ func lastResult(t jobs.Task) string {
 	default:
 		return reasonWords(t.Last.Reason)
 	}
+}
+
+// retryAfterWords is the header as it came, with its unit where it is a number of seconds.
+func retryAfterWords(raw string) string {
+	if _, err := strconv.ParseUint(raw, 10, 64); err == nil {
+		return raw + " s"
+	}
+	return firstRunes(raw, 40)
 }
 
 // resultWord is what came back: a status, else the kind of failure.

@@ -28,6 +28,7 @@ func (s *Server) peopleRoutes() []route {
 		{method: http.MethodPost, path: views.AdminProjectsURL(""), access: installation, handle: s.createProjectFor},
 		{method: http.MethodGet, path: views.AdminDisabledURL(), access: installation, handle: s.showDisabled},
 		{method: http.MethodPost, path: views.AdminReactivateURL(p, id), access: installation, handle: s.reactivateDisabled},
+		{method: http.MethodGet, path: views.AdminAuditURL(views.AuditFilter{}), access: installation, handle: s.showAllAudit},
 		{method: http.MethodGet, path: views.AdminSystemURL(), access: installation, handle: s.showSystem},
 		{method: http.MethodPost, path: views.AdminPauseQueueURL(id), access: installation, handle: s.pauseQueue},
 		{method: http.MethodPost, path: views.AdminResumeQueueURL(id), access: installation, handle: s.resumeQueue},

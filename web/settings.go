@@ -25,7 +25,11 @@ func (s *Server) settingsPage(c echo.Context, status int, name, profile string, 
 	if err != nil {
 		return err
 	}
-	return s.page(c, status, views.Settings(presentSettings(l, v, name, profile, problems, s.profiles(v.project.ID), s.publicURL.String())))
+	p := presentSettings(l, v, name, profile, problems, s.profiles(v.project.ID), s.publicURL.String())
+	if p.Captures, _, _, err = s.mailStanding(c); err != nil {
+		return err
+	}
+	return s.page(c, status, views.Settings(p))
 }
 
 // changeSettings renames the project and chooses its profile.

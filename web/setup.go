@@ -36,6 +36,14 @@ func (s *Server) setUp(c echo.Context) error {
 // setUpPage shows the form, what is wrong with it, or that the link is spent.
 func (s *Server) setUpPage(c echo.Context, err error, p views.SetUpProps) error {
 	p.Layout, p.Token = s.plainLayout(c, "Set up"), c.Param("token")
+	hasAdmin, failed := tenant.AdminExists(c.Request().Context(), s.pool)
+	if failed != nil {
+		return failed
+	}
+	if hasAdmin {
+		p.HasAdmin = true
+		return s.page(c, http.StatusGone, views.SetUp(p))
+	}
 	var conflict *store.ConflictError
 	var invalid *store.InvalidError
 	switch {

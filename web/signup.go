@@ -72,7 +72,8 @@ func (s *Server) logConfirmation(ctx context.Context, user tenant.User) error {
 	if err != nil {
 		return err
 	}
-	s.log.InfoContext(ctx, "somebody signed up; hand this link to the owner of the address", "user_id", user.ID, "link", link)
+	// A warning, for somebody must act on it, and logs of less are often off.
+	s.log.WarnContext(ctx, "somebody signed up; hand this link to the owner of the address", "user_id", user.ID, "link", link)
 	return nil
 }
 

@@ -193,6 +193,10 @@ func TestSetUp_MakesTheFirstAdminOnce(t *testing.T) {
 	if err != nil || token == "" {
 		t.Fatalf("no link to set up with: %v", err)
 	}
+	unused, err := p.accounts.SetUpLink(p.ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
 	path := "/setup/" + token
 	b := p.browser()
 	weak := b.send(b.open(path), path, url.Values{"email": {"first@acme.example"}, "password": {"short"}})
@@ -206,7 +210,9 @@ func TestSetUp_MakesTheFirstAdminOnce(t *testing.T) {
 	if user, err := tenant.UserByEmail(p.ctx, p.pool, "first@acme.example"); err != nil || !user.Admin {
 		t.Errorf("the user is %+v, %v, want an admin", user, err)
 	}
-	if spent := p.browser().get(path); spent.status != http.StatusGone || spent.heading() != "This link is spent" {
-		t.Errorf("the link again: status %d (%s), want 410", spent.status, spent.heading())
+	for _, again := range []string{path, "/setup/" + unused} {
+		if spent := p.browser().get(again); spent.status != http.StatusGone || spent.heading() != "Entrega is set up" || spent.leads("To the log-in") != "/login" {
+			t.Errorf("a link after the set-up: status %d (%s), want 410 and the way to the log-in", spent.status, spent.heading())
+		}
 	}
 }

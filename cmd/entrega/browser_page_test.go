@@ -105,7 +105,7 @@ var everyPage = []string{
 	"/p/:id/endpoints/:id", "/p/:id/endpoints/:id/edit", "/p/:id/endpoints/:id/redeliver", "/p/:id/alerts", "/p/:id/health", "/p/:id/periodic", "/p/:id/policies",
 	"/p/:id/policies/webhook.deliver/standard", "/p/:id/simulate", "/p/:id/team", "/p/:id/keys", "/p/:id/audit", "/p/:id/settings",
 	"/p/:id/mail", "/p/:id/mail/:id", "/p/:id/suppressions", "/p/:id/settings/mail",
-	"/projects", "/account", "/admin/projects", "/admin/disabled", "/admin/system", "/admin/account-mail",
+	"/projects", "/account", "/admin/projects", "/admin/disabled", "/admin/system", "/admin/audit", "/admin/account-mail",
 }
 
 func fitsAPhone(t *testing.T, g *gallery) {

@@ -48,7 +48,8 @@ func (f *filling) happen(ctx context.Context, b *seedRows) error {
 		burst[i] = f.newEvent(p, at.Add(time.Duration(i)*time.Millisecond))
 		args.EventIDs = append(args.EventIDs, burst[i].id)
 	}
-	fanout, err := jobs.NewSeed(ctx, f.seeder, events.Fanout, args, jobs.Insert{ProjectID: p.id}, at)
+	fanout, err := jobs.NewSeed(ctx, f.seeder, events.Fanout, args,
+		jobs.Insert{ProjectID: p.id, Label: map[string]string{"subject": fmt.Sprintf("%d events", len(burst))}}, at)
 	if err != nil {
 		return err
 	}
