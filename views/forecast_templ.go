@@ -16,7 +16,8 @@ type ForecastProps struct {
 	Policy       string
 	Policies     []Option
 	Rate, Outage string
-	Problem      string
+	// Problems are sentences by field: policy, rate or outage.
+	Problems map[string]string
 	// Bars is empty until a forecast was asked for.
 	Bars  Bars
 	Facts []Fact
@@ -47,7 +48,7 @@ func forecast(l Layout, p ForecastProps) templ.Component {
 		var templ_7745c5c3_Var2 string
 		templ_7745c5c3_Var2, templ_7745c5c3_Err = templruntime.NewAttributeExpression(PoliciesURL(l.Project.ID) + "#forecast").ResolveURL(ctx)
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `forecast.templ`, Line: 21, Col: 93}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `forecast.templ`, Line: 22, Col: 93}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ_7745c5c3_Var2)
 		if templ_7745c5c3_Err != nil {
@@ -57,15 +58,15 @@ func forecast(l Layout, p ForecastProps) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = choice(fieldProps{name: "policy", label: "Policy", value: p.Policy}, p.Policies).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = choice(fieldProps{name: "policy", label: "Policy", value: p.Policy, problem: p.Problems["policy"]}, p.Policies).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = field(fieldProps{name: "rate", label: "Tasks", value: p.Rate, hint: "10/s, 600/min or 5/h"}).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = field(fieldProps{name: "rate", label: "Tasks", value: p.Rate, problem: p.Problems["rate"], hint: "10/s, 600/min or 5/h"}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = field(fieldProps{name: "outage", label: "Every attempt fails for", value: p.Outage, problem: p.Problem, hint: "30m, 2h; at most 72h"}).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = field(fieldProps{name: "outage", label: "Every attempt fails for", value: p.Outage, problem: p.Problems["outage"], hint: "30m, 2h; at most 72h"}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -103,7 +104,7 @@ func forecast(l Layout, p ForecastProps) templ.Component {
 				var templ_7745c5c3_Var3 string
 				templ_7745c5c3_Var3, templ_7745c5c3_Err = templ.JoinStringErrs(f.Label)
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `forecast.templ`, Line: 37, Col: 21}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `forecast.templ`, Line: 38, Col: 21}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var3))
 				if templ_7745c5c3_Err != nil {
@@ -116,7 +117,7 @@ func forecast(l Layout, p ForecastProps) templ.Component {
 				var templ_7745c5c3_Var4 string
 				templ_7745c5c3_Var4, templ_7745c5c3_Err = templ.JoinStringErrs(f.Value)
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `forecast.templ`, Line: 38, Col: 21}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `forecast.templ`, Line: 39, Col: 21}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var4))
 				if templ_7745c5c3_Err != nil {

@@ -24,6 +24,33 @@ func MailHTMLURL(project, id string) string     { return mailBase(project, id, "
 func MailSourceURL(project, id string) string   { return mailBase(project, id, "source") }
 func SendAgainURL(project, id string) string    { return mailBase(project, id, "send-again") }
 
+// MailView is one side of a mail on its page.
+type MailView string
+
+// The sides of a mail. The zero value is the HTML where there is some, else the
+// text.
+const (
+	MailAsHTML    MailView = ""
+	MailAsText    MailView = "text"
+	MailAsHeaders MailView = "headers"
+	MailAsSource  MailView = "source"
+)
+
+// MailViewFrom reads what MailViewURL wrote; anything else is the first side.
+func MailViewFrom(q url.Values) MailView {
+	switch v := MailView(q.Get("view")); v {
+	case MailAsText, MailAsHeaders, MailAsSource:
+		return v
+	default:
+		return MailAsHTML
+	}
+}
+
+// MailViewURL shows a mail from one side.
+func MailViewURL(project, id string, v MailView) string {
+	return withQuery(NotificationURL(project, id), url.Values{"view": {string(v)}}) + "#content"
+}
+
 // SuppressionsURL lists who gets no mail.
 func SuppressionsURL(project string) string { return inProject(project, "suppressions") }
 

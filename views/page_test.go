@@ -101,7 +101,12 @@ func TestPages_HostileStringsStayText(t *testing.T) {
 					}
 				}
 				switch n.Data {
-				case "img", "iframe", "object", "embed", "style", "base":
+				case "iframe":
+					sandbox, sandboxed := attr(n, "sandbox")
+					if src, _ := attr(n, "src"); !sandboxed || sandbox != "" || !strings.HasPrefix(src, "/") || has(n, "srcdoc") {
+						t.Errorf("%s, %s: a frame that is not the panel's own, in a sandbox", s.name, kind)
+					}
+				case "img", "object", "embed", "style", "base":
 					t.Errorf("%s, %s: the element <%s> came out of data", s.name, kind, n.Data)
 				}
 				for _, a := range n.Attr {

@@ -6,6 +6,8 @@ import (
 	"encoding/hex"
 	"net/http"
 	"reflect"
+	"slices"
+	"strconv"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -27,7 +29,7 @@ func (a *api) mountEvidence() {
 		id: "get-evidence", method: http.MethodGet, path: "/v1/orders/{orderId}/evidence", tag: tagMail, needs: tenant.PermSeePayloads,
 		summary: "Read the evidence of an order",
 		description: "Every mail about the order: which notification, under which version of which policy it was tried, what the transport answered, why it was tried again or stopped, when the next attempt became eligible, and what was told later. " +
-			"`format=csv` and `format=jsonl` give the rows of the ledger as they were hashed, so that anyone can recompute the chain; JSON Lines has the feedback behind them.",
+			"`format=csv` and `format=jsonl` give the rows of the ledger as they were hashed, so that anyone can recompute the chain; what was told later stands behind them, in columns or lines of its own.",
 		answers: map[int]string{http.StatusOK: "The chain, in the order of its tasks and attempts."},
 	}, a.getEvidence)
 	schema := a.huma.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[evidenceShown](), true, "evidence")
@@ -158,13 +160,32 @@ func writeEvidence(hc huma.Context, orderID string, all []orderEvidence) {
 
 func writeEvidenceCSV(hc huma.Context, _ string, all []orderEvidence) {
 	out := csv.NewWriter(hc.BodyWriter())
-	_ = out.Write(jobs.RecordColumns())
+	columns := jobs.RecordColumns()
+	_ = out.Write(append(slices.Clone(columns), feedbackColumns...))
 	for _, e := range all {
 		for _, r := range e.records {
-			_ = out.Write(r.CSV())
+			_ = out.Write(append(r.CSV(), make([]string, len(feedbackColumns))...))
+		}
+		for _, f := range e.facts {
+			_ = out.Write(append(factRow(columns, e.mail), f.Provider, string(f.Kind), f.Status, plainCell(f.Detail), f.OccurredAt.UTC().Format(time.RFC3339Nano)))
 		}
 	}
 	out.Flush()
+}
+
+// feedbackColumns stand behind those of the ledger. Rows that have them are what was told later; they are no part of the chain.
+var feedbackColumns = []string{"feedback_provider", "feedback", "feedback_status", "feedback_detail", "feedback_at"}
+
+// factRow is a row of the ledger's columns for what was told about a mail: it names the mail and has nothing else.
+func factRow(columns []string, n *mailer.Notification) []string {
+	row := make([]string, len(columns))
+	for name, value := range map[string]string{"project_id": n.ProjectID, "task_id": strconv.FormatInt(n.TaskID, 10), "kind": n.Kind, "order_id": n.OrderID,
+		"idempotency_key": n.ID} {
+		if i := slices.Index(columns, name); i >= 0 {
+			row[i] = plainCell(value)
+		}
+	}
+	return row
 }
 
 func writeEvidenceLines(hc huma.Context, _ string, all []orderEvidence) {

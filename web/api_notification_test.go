@@ -4,6 +4,7 @@ import (
 	"encoding/csv"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -77,8 +78,15 @@ func TestAPI_EvidenceInEachFormat(t *testing.T) {
 		t.Errorf("the feedback is %+v", mail.Feedback)
 	}
 	rows, err := csv.NewReader(strings.NewReader(string(c.do("GET", "/v1/orders/SO-1/evidence?format=csv", nil).is(200).raw))).ReadAll()
-	if err != nil || len(rows) != 2 {
-		t.Errorf("CSV: %v, %v", rows, err)
+	if err != nil || len(rows) != 3 {
+		t.Fatalf("CSV: %v, %v", rows, err)
+	}
+	cell := func(row int, column string) string { return rows[row][slices.Index(rows[0], column)] }
+	if cell(1, "decision") != "accepted" || cell(1, "hash") != mail.Attempts[0].Hash || cell(1, "feedback") != "" {
+		t.Errorf("the attempt is %q", rows[1])
+	}
+	if cell(2, "feedback") != "bounced" || cell(2, "feedback_status") != "5.1.1" || cell(2, "order_id") != "SO-1" || cell(2, "idempotency_key") != id || cell(2, "hash") != "" {
+		t.Errorf("the feedback is %q", rows[2])
 	}
 	lines := strings.Split(strings.TrimSpace(string(c.do("GET", "/v1/orders/SO-1/evidence?format=jsonl", nil).is(200).raw)), "\n")
 	if len(lines) != 2 || !strings.Contains(lines[0], `"hash":"`+mail.Attempts[0].Hash+`"`) || !strings.Contains(lines[1], `"bounced"`) {

@@ -8,12 +8,14 @@ import (
 
 	"entrega/internal/store"
 	"entrega/internal/tenant"
+	"entrega/jobs"
 	"entrega/mailer"
 	"entrega/views"
 )
 
-// mailPolicy is that of a mail's own page: it runs nothing, loads nothing and belongs to no site, whatever the mail holds.
-const mailPolicy = "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'none'"
+// mailPolicy is that of a mail's own page: it runs nothing, loads nothing and belongs to no site, whatever the mail holds. The panel
+// shows it in a frame.
+const mailPolicy = "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'self'"
 
 // maySeeMail tells whether the visitor may read what a mail says.
 func maySeeMail(v *visit, n mailer.Listed) bool {
@@ -39,11 +41,24 @@ func (s *Server) showNotification(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	p := views.NotificationProps{Layout: l, CanSee: maySeeMail(v, n), CanSendAgain: v.can(tenant.PermRetry) && n.ErasedAt == nil}
+	excerpts, err := jobs.ExcerptsOfTask(ctx, s.pool, n.ProjectID, n.TaskID)
+	if err != nil {
+		return err
+	}
+	p := views.NotificationProps{Layout: l, CanSee: maySeeMail(v, n), CanSendAgain: v.can(tenant.PermRetry) && n.ErasedAt == nil, View: views.MailViewFrom(c.QueryParams())}
 	if p.Captures, _, _, err = s.mailStanding(c); err != nil {
 		return err
 	}
-	presentNotification(&p, v, n, records, facts)
+	presentNotification(&p, v, n, records, farSideWords(excerpts), facts)
+	if p.View == views.MailAsSource && p.CanSee && !p.Erased {
+		raw, err := s.mailSource(c, n)
+		if err != nil {
+			return err
+		}
+		p.Source, p.SourceCut = string(raw[:min(len(raw), mostSource)]), len(raw) > mostSource
+	}
+	// The frame of the HTML is a page of the panel's own, under a policy of its own.
+	c.Response().Header().Set("Content-Security-Policy", contentSecurityPolicy+"; frame-src 'self'")
 	return s.page(c, http.StatusOK, views.Notification(p))
 }
 
@@ -67,6 +82,21 @@ func (s *Server) showMailHTML(c echo.Context) error {
 	return c.HTML(http.StatusOK, n.HTML)
 }
 
+// mostSource bounds the source on the page, in bytes; the download has all of it.
+const mostSource = 64 << 10
+
+// mailSource is the whole message of a mail that the visitor may read.
+func (s *Server) mailSource(c echo.Context, n mailer.Listed) ([]byte, error) {
+	ctx, v := c.Request().Context(), visitOf(c)
+	if v.project.ID == "" {
+		// Noted before it is shown: a captured mail holds the link, and whoever holds the link gets the account.
+		if err := tenant.Audit(ctx, s.pool, v.actor, "mail.read_source", "notification", n.ID, nil); err != nil {
+			return nil, err
+		}
+	}
+	return s.mailer.Source(ctx, s.pool, n)
+}
+
 // downloadMail gives the whole message.
 func (s *Server) downloadMail(c echo.Context) error {
 	ctx, v := c.Request().Context(), visitOf(c)
@@ -77,13 +107,7 @@ func (s *Server) downloadMail(c echo.Context) error {
 	if !maySeeMail(v, n) {
 		return tenant.ErrForbidden
 	}
-	if v.project.ID == "" {
-		// Noted before it is shown: a captured mail holds the link, and whoever holds the link gets the account.
-		if err := tenant.Audit(ctx, s.pool, v.actor, "mail.read_source", "notification", n.ID, nil); err != nil {
-			return err
-		}
-	}
-	raw, err := s.mailer.Source(ctx, s.pool, n)
+	raw, err := s.mailSource(c, n)
 	if err != nil {
 		return err
 	}

@@ -2,8 +2,10 @@ package web_test
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
@@ -39,9 +41,17 @@ func TestMail_ListsAndShowsOneWithItsStory(t *testing.T) {
 	}
 
 	page := owner.open("/p/" + p.ours.ID + "/mail/" + id)
-	for _, want := range []string{"The provider told that it came back.", "Queued", "Attempt 1: captured", "Told by capture", "bounce@simulate.invalid", "A new order.", "Message-ID"} {
+	for _, want := range []string{"Simulated by the address. The mail was kept here; nothing was sent.", "Queued", "Attempt 1: captured", "no provider told it", "bounce@simulate.invalid"} {
 		if !page.says(want) {
 			t.Errorf("the page lacks %q", want)
+		}
+	}
+	if frames := find(page.doc, "iframe"); len(frames) != 1 || !has(frames[0], "sandbox") || attr(frames[0], "sandbox") != "" || attr(frames[0], "src") != "/p/"+p.ours.ID+"/mail/"+id+"/html" {
+		t.Errorf("the page has %d frames, want one that is sandboxed wholly", len(frames))
+	}
+	for view, want := range map[string]string{"text": "A new order.", "headers": "Message-ID", "source": "Content-Type: multipart/alternative", "nonsense": "Open it alone"} {
+		if side := owner.open("/p/" + p.ours.ID + "/mail/" + id + "?view=" + view); !side.says(want) {
+			t.Errorf("its %s lacks %q", view, want)
 		}
 	}
 	html := owner.get("/p/" + p.ours.ID + "/mail/" + id + "/html")
@@ -61,6 +71,37 @@ func TestMail_ListsAndShowsOneWithItsStory(t *testing.T) {
 	again := owner.submit(page, "/p/"+p.ours.ID+"/mail/"+id+"/send-again", nil)
 	if !strings.Contains(again.flash(), "This is the new mail") {
 		t.Errorf("sent again: %q", again.flash())
+	}
+}
+
+func TestMail_StoryHasTheFarSidesWords(t *testing.T) {
+	t.Parallel()
+	p := setup(t)
+	answers := make(chan int, 2)
+	answers <- http.StatusUnprocessableEntity
+	answers <- http.StatusAccepted
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		code := <-answers
+		w.WriteHeader(code)
+		_, _ = fmt.Fprintf(w, `{"id":"m-%d","said":"about buyer@acme.example"}`, code)
+	}))
+	t.Cleanup(server.Close)
+	p.useMailer(mailer.Settings{Kind: mailer.API, From: "Shop <mail@shop.example>", API: mailer.APISettings{Shape: mailer.ShapeGeneric, URL: server.URL}})
+	n := p.start()
+	for _, want := range []string{`It said: {"id":"m-422","said":"about (recipient)"}`, `The far side answered: {"id":"m-202","said":"about (recipient)"}`} {
+		id := p.newMail(p.ours.ID, "buyer@acme.example")
+		path := "/p/" + p.ours.ID + "/mail/" + id
+		n.await("the answer", func() bool {
+			var ended bool
+			p.scan(&ended, `select accepted_at is not null or ended_reason is not null from notifications where id = $1`, id)
+			return ended
+		})
+		if page := p.as("owner").open(path); !page.says(want) {
+			t.Errorf("the page lacks %q: %q", want, text(page.doc))
+		}
+		if page := p.as("viewer").open(path); page.says("said") || len(find(page.doc, "iframe")) != 0 {
+			t.Errorf("a viewer sees %q", text(page.doc))
+		}
 	}
 }
 
@@ -104,7 +145,7 @@ func TestMail_ErasesARecipient(t *testing.T) {
 	if !strings.Contains(done.flash(), "1 mail") || !done.says("erased") {
 		t.Errorf("erased: %q", done.flash())
 	}
-	if page := owner.open("/p/" + p.ours.ID + "/mail/" + id); page.says("A new order.") || !page.says("Erased") {
+	if page := owner.open("/p/" + p.ours.ID + "/mail/" + id); page.says("A new order.") || !page.says("Content removed") {
 		t.Errorf("the mail still says %q", text(page.doc))
 	}
 }
@@ -203,12 +244,12 @@ func TestMail_AboutAccessIsForThoseWhoDecide(t *testing.T) {
 	var id string
 	p.scan(&id, `select id from notifications where kind = 'owner.notify' and project_id = $1`, p.ours.ID)
 	path := "/p/" + p.ours.ID + "/mail"
-	if page := p.as("owner").open(path + "/" + id); !page.says("I take over in December.") || !page.says("stranger@example.com asks to join") {
+	if page := p.as("owner").open(path + "/" + id + "?view=text"); !page.says("I take over in December.") || !page.says("stranger@example.com asks to join") {
 		t.Errorf("an owner sees %q", text(page.doc))
 	}
 	for _, name := range []string{"on-call", "viewer"} {
 		b := p.as(name)
-		for _, page := range []*page{b.open(path), b.open(path + "/" + id)} {
+		for _, page := range []*page{b.open(path), b.open(path + "/" + id), b.open(path + "/" + id + "?view=text"), b.open(path + "/" + id + "?view=source")} {
 			if page.says("stranger@") || page.says("December") {
 				t.Errorf("%s sees %q", name, text(page.doc))
 			}
@@ -216,5 +257,24 @@ func TestMail_AboutAccessIsForThoseWhoDecide(t *testing.T) {
 		if answer := b.get(path + "/" + id + "/source"); answer.status != http.StatusForbidden {
 			t.Errorf("%s gets the source: %d", name, answer.status)
 		}
+	}
+}
+
+func TestMail_CapturedAnswerToARequestIsNotCalledSent(t *testing.T) {
+	t.Parallel()
+	p := setup(t)
+	n := p.start()
+	guest, owner, team := p.as("stranger"), p.as("owner"), "/p/"+p.ours.ID+"/team"
+	guest.submit(guest.open("/projects"), "/projects/access", url.Values{"project": {p.ours.ID}})
+	var id string
+	p.scan(&id, `select id from access_requests where state = 'pending'`)
+	owner.submit(owner.open(team), team+"/requests/"+id+"/approve", url.Values{"role": {"viewer"}})
+	n.await("the answer", func() bool {
+		var replied bool
+		p.scan(&replied, `select replied_at is not null from access_requests where id = $1`, id)
+		return replied
+	})
+	if row := owner.open(team).rows()[id]; !strings.Contains(row, "captured") || !strings.Contains(row, "tell them yourself") || strings.Contains(row, "accepted") {
+		t.Errorf("the row reads %q", row)
 	}
 }

@@ -21,7 +21,7 @@ func (s *Server) showPolicies(c echo.Context) error {
 	}
 	policies := s.policiesOf(v.project.ID)
 	p := presentPolicies(l, v, policies, s.shipped, s.profiles(v.project.ID))
-	p.Forecast = presentForecast(policies, c.QueryParams(), s.now())
+	p.Forecast = presentForecast(policies, policyValue(jobs.Policy{Kind: webhooks.Deliver.Name, Profile: v.project.Profile}), c.QueryParams(), s.now())
 	return s.page(c, http.StatusOK, views.Policies(p))
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"net/url"
+	"slices"
 	"time"
 
 	"entrega/jobs"
@@ -13,8 +14,9 @@ import (
 // outageBars is how many bars the chart has at most; a longer forecast puts minutes together.
 const outageBars = 120
 
-// presentForecast reads the form and plays the outage through the policy. It is pure, so the form is a GET.
-func presentForecast(policies []jobs.Policy, form url.Values, now time.Time) views.ForecastProps {
+// presentForecast reads the form and plays the outage through the policy, the usual one unless another was chosen. It is pure, so the
+// form is a GET.
+func presentForecast(policies []jobs.Policy, usual string, form url.Values, now time.Time) views.ForecastProps {
 	p := views.ForecastProps{Policy: form.Get("policy"), Policies: policyOptions(policies), Rate: form.Get("rate"), Outage: form.Get("outage")}
 	asked := p.Rate != "" || p.Outage != ""
 	if p.Rate == "" {
@@ -23,23 +25,28 @@ func presentForecast(policies []jobs.Policy, form url.Values, now time.Time) vie
 	if p.Outage == "" {
 		p.Outage = "10m"
 	}
+	if p.Policy == "" {
+		p.Policy = usual
+	}
 	if !asked {
 		return p
 	}
+	p.Problems = map[string]string{}
 	rate, err := jobs.ParseRate(p.Rate)
-	if err == nil {
-		var outage time.Duration
-		if outage, err = jobs.ParseOutage(p.Outage); err == nil {
-			for _, policy := range policies {
-				if policyValue(policy) == p.Policy {
-					fillForecast(&p, policy, jobs.Load{PerSecond: rate, Outage: outage}, now)
-					return p
-				}
-			}
-			err = fmt.Errorf("there is no such policy")
-		}
+	if err != nil {
+		p.Problems["rate"] = capital(err.Error()) + "."
 	}
-	p.Problem = capital(err.Error()) + "."
+	outage, err := jobs.ParseOutage(p.Outage)
+	if err != nil {
+		p.Problems["outage"] = capital(err.Error()) + "."
+	}
+	i := slices.IndexFunc(policies, func(policy jobs.Policy) bool { return policyValue(policy) == p.Policy })
+	if i < 0 {
+		p.Problems["policy"] = "There is no such policy."
+	}
+	if len(p.Problems) == 0 {
+		fillForecast(&p, policies[i], jobs.Load{PerSecond: rate, Outage: outage}, now)
+	}
 	return p
 }
 

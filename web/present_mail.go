@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
+	"entrega/internal/egress"
 	"entrega/internal/store"
 	"entrega/internal/tenant"
 	"entrega/jobs"
@@ -35,7 +37,7 @@ func presentMail(p *views.MailProps, v *visit, list store.List[mailer.Listed]) {
 func subjectFor(v *visit, n mailer.Listed) string {
 	switch {
 	case n.ErasedAt != nil:
-		return "erased"
+		return "Content removed"
 	case n.Private() && !v.can(tenant.PermManageTeam):
 		return "About access to the project"
 	case !v.can(tenant.PermSeePayloads):
@@ -61,6 +63,11 @@ func mailStateNote(n mailer.Listed) string {
 		return "not told yet whether it arrived"
 	case mailer.StateCaptured:
 		return "kept here, not sent"
+	case mailer.StateBounced, mailer.StateComplained, mailer.StateDelayed, mailer.StateDelivered:
+		if n.Captured {
+			return "simulated; kept here, not sent"
+		}
+		return ""
 	default:
 		return ""
 	}
@@ -76,6 +83,7 @@ func mailReason(reason string) string {
 		mailer.ReasonSuppressed:      "the recipient bounced or complained before",
 		mailer.ReasonBurstCap:        "more than 5 notices in this hour, dropped on purpose",
 		mailer.ReasonErased:          "the address was erased",
+		mailer.ReasonContentRemoved:  "what it said was removed",
 		mailer.ReasonConfirmed:       "the address was confirmed already",
 		jobs.ReasonRejected:          "rejected for good",
 		jobs.ReasonHorizon:           "its time was over",
@@ -89,7 +97,7 @@ func mailReason(reason string) string {
 	return spaced(reason)
 }
 
-func presentNotification(p *views.NotificationProps, v *visit, n mailer.Listed, records []jobs.Record, facts []mailer.RecordedFact) {
+func presentNotification(p *views.NotificationProps, v *visit, n mailer.Listed, records []jobs.Record, words map[int]string, facts []mailer.RecordedFact) {
 	p.Row = presentMailRow(v, n)
 	p.Sentence = mailSentence(n)
 	p.From, p.MessageID, p.Transport, p.Provider = n.From, n.MessageID, n.Transport, n.ProviderID
@@ -97,7 +105,10 @@ func presentNotification(p *views.NotificationProps, v *visit, n mailer.Listed, 
 	if v.project.ID != "" && n.TaskID != 0 {
 		p.TaskID = strconv.FormatInt(n.TaskID, 10)
 	}
-	p.Story = mailStory(n, records, facts)
+	if !p.CanSee {
+		words = nil // Servers like to repeat what they were told.
+	}
+	p.Story = mailStory(n, records, words, facts)
 	if !p.CanSee || p.Erased {
 		return
 	}
@@ -105,12 +116,18 @@ func presentNotification(p *views.NotificationProps, v *visit, n mailer.Listed, 
 		p.Row.Recipient = n.Address()
 	}
 	p.Text, p.HasHTML = n.Text, n.HTML != ""
+	if p.View == views.MailAsHTML && !p.HasHTML {
+		p.View = views.MailAsText
+	}
 	p.Headers = []views.Header{{Name: "From", Value: n.From}, {Name: "To", Value: n.Address()}, {Name: "Subject", Value: n.Subject},
 		{Name: "Date", Value: n.Date().Format("Mon, 02 Jan 2006 15:04:05 -0700")}, {Name: "Message-ID", Value: n.MessageID}, {Name: "Auto-Submitted", Value: "auto-generated"}}
 }
 
 // mailSentence says how far the mail is, and claims no more than is known.
 func mailSentence(n mailer.Listed) string {
+	if n.Captured && n.Feedback != "" {
+		return "Simulated by the address. The mail was kept here; nothing was sent."
+	}
 	switch n.State {
 	case mailer.StateQueued:
 		return "Waits for its turn."
@@ -139,14 +156,33 @@ func mailSentence(n mailer.Listed) string {
 	}
 }
 
-// mailStory is the time line: asked for, attempts, facts that came later.
-func mailStory(n mailer.Listed, records []jobs.Record, facts []mailer.RecordedFact) []views.MailMoment {
+// farSideWords are the first words of each answer, by the record's place in the chain.
+func farSideWords(excerpts []jobs.StoredExcerpt) map[int]string {
+	words := map[int]string{}
+	for _, e := range excerpts {
+		said := strings.Join(strings.Fields(strings.ToValidUTF8(string(e.ResponseBody), "\uFFFD")), " ")
+		if runes := []rune(said); len(runes) > mostWords {
+			said = string(runes[:mostWords]) + "…"
+		}
+		words[e.Seq] = said
+	}
+	return words
+}
+
+// mostWords bounds an answer in the time line, in characters; the page of the task has more.
+const mostWords = 200
+
+// mailStory is the time line: asked for, attempts with the far side's words, facts that came later.
+func mailStory(n mailer.Listed, records []jobs.Record, words map[int]string, facts []mailer.RecordedFact) []views.MailMoment {
 	story := []views.MailMoment{{At: n.CreatedAt, Tone: views.Calm, Title: "Queued", Detail: "Stored with its task; its bytes are fixed from here on."}}
 	for _, r := range records {
 		m := views.MailMoment{At: r.StartedAt, Tone: views.Warn, Title: fmt.Sprintf("Attempt %d: %s", r.Attempt, spaced(string(r.Decision))), Detail: orEmpty(r.Error)}
 		switch r.Decision {
 		case jobs.VerdictAccepted:
 			m.Tone, m.Title, m.Detail = views.Good, fmt.Sprintf("Attempt %d: accepted", r.Attempt), "The far side answered that it has the mail."
+			if words[r.Seq] != "" {
+				m.Detail = "The far side answered: " + words[r.Seq]
+			}
 			if n.Captured {
 				m.Tone, m.Title, m.Detail = views.Calm, fmt.Sprintf("Attempt %d: captured", r.Attempt), "Kept here; nothing was sent."
 			}
@@ -155,20 +191,27 @@ func mailStory(n mailer.Listed, records []jobs.Record, facts []mailer.RecordedFa
 		case jobs.VerdictPermanentFailure, jobs.VerdictCancelled:
 			m.Tone = views.Bad
 		}
+		if r.Decision != jobs.VerdictAccepted && orEmpty(r.ErrorType) == string(egress.HttpError) && words[r.Seq] != "" {
+			m.Detail += " It said: " + words[r.Seq]
+		}
 		if r.NextAttemptAt != nil {
 			m.Detail += " Eligible again from " + r.NextAttemptAt.UTC().Format("15:04:05") + " UTC: " + mailReason(r.Reason) + "."
 		}
 		story = append(story, m)
 	}
 	for _, f := range facts {
-		detail := f.Detail
-		if f.Status != "" {
-			detail = f.Status + " " + detail
-		}
-		story = append(story, views.MailMoment{At: f.OccurredAt.UTC(), Tone: factTone(f.Kind), Title: capital(string(f.Kind)), Detail: "Told by " + f.Provider + ". " + detail})
+		story = append(story, views.MailMoment{At: f.OccurredAt.UTC(), Tone: factTone(f.Kind), Title: capital(string(f.Kind)), Detail: factDetail(f)})
 	}
 	slices.SortStableFunc(story, func(a, b views.MailMoment) int { return cmp.Compare(a.At.UnixNano(), b.At.UnixNano()) })
 	return story
+}
+
+// factDetail says who told a fact, in whose words.
+func factDetail(f mailer.RecordedFact) string {
+	if f.Provider == string(mailer.Capture) {
+		return "Simulated by the address; no provider told it."
+	}
+	return strings.TrimSpace("Told by " + f.Provider + ". " + strings.TrimSpace(f.Status+" "+f.Detail))
 }
 
 func factTone(f mailer.Feedback) views.Tone {

@@ -34,7 +34,7 @@ func presentMailSettings(p *views.MailSettingsProps, v *visit, s mailer.Settings
 func presentChecks(checks []mailer.Check) []views.DomainCheck {
 	shown := make([]views.DomainCheck, len(checks))
 	for i, c := range checks {
-		shown[i] = views.DomainCheck{Name: c.Name, Host: c.Host, Found: c.Found, Advice: c.Advice, OK: c.OK}
+		shown[i] = views.DomainCheck{Name: c.Name, Host: c.Host, Found: c.Found, Advice: c.Advice, OK: c.OK, Unknown: c.Unknown}
 	}
 	return shown
 }

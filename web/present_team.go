@@ -36,6 +36,8 @@ func mailNote(r tenant.AccessRequest) string {
 	switch {
 	case r.MailState == "failed":
 		return "Tell them yourself."
+	case r.MailState == "captured":
+		return "Kept here and not sent: tell them yourself."
 	case r.RepliedAt != nil:
 		return "The answer was accepted for delivery."
 	default:
