@@ -7,7 +7,7 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo 0.1.
 BUILD = CGO_ENABLED=0 $(GO) build -buildvcs=false -trimpath
 RUN = $(GO) run -buildvcs=false
 
-.PHONY: help run build test verify generate setup setup-test bench bench-panel clean
+.PHONY: help run build test verify generate setup setup-test bench bench-panel pictures clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -46,6 +46,9 @@ bench: setup build ## Measure Entrega against what the machine allows, and write
 
 bench-panel: setup ## Measure the panel with 10,000, 100,000 and 1,000,000 tasks (takes a while)
 	$(GO) test -buildvcs=false ./cmd/entrega -run '^$$' -bench '^BenchmarkPanel$$' -benchtime 1x -timeout 3h
+
+pictures: setup-test ## Make the pictures in docs/pictures from an installation that is filled for it
+	CGO_ENABLED=0 $(GO) test -buildvcs=false ./cmd/entrega -run '^$$' -bench '^BenchmarkPictures$$' -benchtime 1x -timeout 30m
 
 clean: ## Remove what was built, but no data
 	rm -rf bin
