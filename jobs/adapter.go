@@ -198,7 +198,7 @@ func (r *run) decide(ctx context.Context, err error) (Decision, Record) {
 // completeTx is Attempt.CompleteTx: record, mark and completion in the handler's own transaction.
 func (r *run) completeTx(ctx context.Context, tx pgx.Tx) error {
 	d, rec := r.decide(ctx, nil)
-	if err := appendTx(ctx, tx, &entry{record: rec, evidence: &r.attempt.Evidence}); err != nil {
+	if err := appendTo(ctx, tx, &entry{record: rec, evidence: &r.attempt.Evidence}); err != nil {
 		return err
 	}
 	if err := r.mark(ctx, d); err != nil {

@@ -8,10 +8,12 @@ import (
 	"log/slog"
 	"net/http"
 	"sort"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"entrega/internal/store"
@@ -147,7 +149,7 @@ func (l *Ledger) gather(first *entry, wait bool) []*entry {
 func (l *Ledger) commit(group []*entry) {
 	ctx, cancel := context.WithTimeout(context.Background(), ledgerWriteTimeout)
 	defer cancel()
-	err := store.InTx(ctx, l.pool, func(tx pgx.Tx) error { return appendTx(ctx, tx, group...) })
+	err := appendTo(ctx, l.pool, group...)
 	if err == nil || len(group) == 1 {
 		for _, e := range group {
 			e.written <- err
@@ -156,12 +158,12 @@ func (l *Ledger) commit(group []*entry) {
 	}
 	l.log.WarnContext(ctx, "a grouped ledger commit failed; writing its rows one by one", "rows", len(group), "error", err)
 	for _, e := range group {
-		e.written <- store.InTx(ctx, l.pool, func(tx pgx.Tx) error { return appendTx(ctx, tx, e) })
+		e.written <- appendTo(ctx, l.pool, e)
 	}
 }
 
-// appendTx writes entries as part of the caller's transaction.
-func appendTx(ctx context.Context, tx pgx.Tx, group ...*entry) error {
+// appendTo writes entries in one round trip: as part of the caller's transaction, or in one of their own.
+func appendTo(ctx context.Context, db store.DB, group ...*entry) error {
 	rows := make([][]any, 0, len(group))
 	excerpts := make([][]any, 0, len(group))
 	for _, e := range group {
@@ -174,20 +176,21 @@ func appendTx(ctx context.Context, tx pgx.Tx, group ...*entry) error {
 			excerpts = append(excerpts, row)
 		}
 	}
-	if _, err := tx.CopyFrom(ctx, pgx.Identifier{"attempts"}, recordColumns, pgx.CopyFromRows(rows)); err != nil {
+	batch := &pgx.Batch{}
+	batch.Queue(insertRecords, columnsOf(rows)...)
+	if len(excerpts) > 0 {
+		batch.Queue(insertExcerpts, columnsOf(excerpts)...)
+	}
+	queueCompletions(batch, group)
+	if err := db.SendBatch(ctx, batch).Close(); err != nil {
 		return fmt.Errorf("append to the ledger: %w", err)
 	}
-	if len(excerpts) > 0 {
-		if _, err := tx.CopyFrom(ctx, pgx.Identifier{"attempt_excerpts"}, excerptColumns, pgx.CopyFromRows(excerpts)); err != nil {
-			return fmt.Errorf("store excerpts: %w", err)
-		}
-	}
-	return completeTx(ctx, tx, group)
+	return nil
 }
 
-// completeTx completes the tasks whose records say so, as river.JobCompleteTx does for one: what River is told afterwards finds
-// nothing left to do. A task that is not running any more is left alone.
-func completeTx(ctx context.Context, tx pgx.Tx, group []*entry) error {
+// queueCompletions completes the tasks whose records say so, as river.JobCompleteTx does for one: what River is told afterwards
+// finds nothing left to do. A task that is not running any more is left alone.
+func queueCompletions(batch *pgx.Batch, group []*entry) {
 	var ids []int64
 	var marks []string
 	for _, e := range group {
@@ -195,18 +198,45 @@ func completeTx(ctx context.Context, tx pgx.Tx, group []*entry) error {
 			ids, marks = append(ids, e.record.TaskID), append(marks, string(e.completes))
 		}
 	}
-	if len(ids) == 0 {
-		return nil
+	if len(ids) > 0 {
+		batch.Queue(`
+			update river_job j set state = 'completed', finalized_at = now(), metadata = j.metadata || c.marks::jsonb
+			from unnest($1::bigint[], $2::text[]) as c (id, marks)
+			where j.id = c.id and j.state = 'running'`, ids, marks)
 	}
-	_, err := tx.Exec(ctx, `
-		update river_job j set state = 'completed', finalized_at = now(), metadata = j.metadata || c.marks::jsonb
-		from unnest($1::bigint[], $2::text[]) as c (id, marks)
-		where j.id = c.id and j.state = 'running'`, ids, marks)
-	if err != nil {
-		return fmt.Errorf("complete %d tasks: %w", len(ids), err)
-	}
-	return nil
 }
+
+// columnsOf turns rows into an array for each column, which is how a statement of one text takes any number of rows.
+func columnsOf(rows [][]any) []any {
+	columns := make([]any, len(rows[0]))
+	for c := range columns {
+		column := make(pgtype.FlatArray[any], len(rows))
+		for r, row := range rows {
+			column[r] = row[c]
+		}
+		columns[c] = column
+	}
+	return columns
+}
+
+// insertSQL is the statement that stores what columnsOf makes. The types are those of the columns, in their order.
+func insertSQL(table string, columns, types []string) string {
+	arrays := make([]string, len(types))
+	for i, t := range types {
+		arrays[i] = fmt.Sprintf("$%d::%s[]", i+1, t)
+	}
+	return fmt.Sprintf("insert into %s (%s) select * from unnest(%s)", table, strings.Join(columns, ", "), strings.Join(arrays, ", "))
+}
+
+var (
+	insertRecords = insertSQL("attempts", recordColumns, []string{"text", "bigint", "int", "int", "bool", "text", "text", "text", "text",
+		"text", "text", "bytea", "text", "int", "bytea", "timestamptz", "timestamptz",
+		"bigint", "bigint", "bigint", "bigint", "bigint", "text", "text", "int", "text", "text", "text",
+		"text", "text", "bigint", "bigint", "text", "text", "text", "timestamptz",
+		"bytea", "bytea", "text", "bytea", "bytea"})
+	insertExcerpts = insertSQL("attempt_excerpts", excerptColumns, []string{"text", "bigint", "int", "timestamptz", "text", "jsonb", "bytea",
+		"bool", "jsonb", "bytea", "bool", "text"})
+)
 
 var recordColumns = []string{"project_id", "task_id", "seq", "attempt", "charged", "kind", "trigger", "idempotency_key", "event_id",
 	"endpoint_id", "order_id", "recipient_ref", "policy_profile", "policy_version", "policy_hash", "started_at", "finished_at",

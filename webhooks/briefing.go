@@ -41,8 +41,6 @@ type briefing struct {
 	// Profile is the endpoint's, else the project's.
 	Profile string
 	health
-	// Backlog tells that more of the endpoint's deliveries wait in the table.
-	Backlog bool
 	// asked is when it was asked for: what was committed before that is in it.
 	asked time.Time
 }
@@ -58,8 +56,7 @@ func readBriefings(ctx context.Context, db store.DB, keys []laneKey) (map[laneKe
 	asked := time.Now()
 	rows, err := db.Query(ctx, `
 		select e.project_id, e.id, e.version, e.deleted_at is not null, e.disabled_at is not null, e.paused_at is not null, coalesce(e.profile, p.profile),
-		       l.failing_since, l.failures_in_a_row, l.pause_until,
-		       exists (select from river_job j where j.endpoint_id = e.id and j.state = 'pending')
+		       l.failing_since, l.failures_in_a_row, l.pause_until
 		from unnest($1::text[], $2::text[]) as k (project, id)
 		join endpoints e on e.project_id = k.project and e.id = k.id
 		join projects p on p.id = e.project_id
@@ -74,7 +71,7 @@ func readBriefings(ctx context.Context, db store.DB, keys []laneKey) (map[laneKe
 		b := briefing{asked: asked}
 		var deleted, disabled bool
 		var since, pause *time.Time
-		if err := rows.Scan(&k.project, &k.id, &b.Version, &deleted, &disabled, &b.Paused, &b.Profile, &since, &b.failures, &pause, &b.Backlog); err != nil {
+		if err := rows.Scan(&k.project, &k.id, &b.Version, &deleted, &disabled, &b.Paused, &b.Profile, &since, &b.failures, &pause); err != nil {
 			return nil, fmt.Errorf("read endpoints to deliver to: %w", err)
 		}
 		switch {

@@ -228,12 +228,17 @@ func (d *Deliverer) unsure(ln *lane) {
 	}()
 }
 
-// sweep promotes wherever something waits and no node works the lane, and takes over what is due in the queues of nodes that are
+// sweep promotes wherever something waits and no other node works the lane, and takes over what is due in the queues of nodes that are
 // no more.
 func (d *Deliverer) sweep(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, keepTimeout)
 	defer cancel()
 	ids, err := backlogged(ctx, d.pool)
+	for _, id := range ids {
+		if _, _, own := d.lanes.wants(id); own {
+			d.drained(id) // The notification of its backlog may have been lost.
+		}
+	}
 	if err == nil && len(ids) > 0 {
 		_, err = promote(ctx, d.pool, promoter{now: d.now(), want: laneWindow}, ids...)
 	}

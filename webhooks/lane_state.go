@@ -36,7 +36,6 @@ func (l *lanes) observe(ln *lane, b briefing) {
 		return
 	}
 	ln.known = b
-	ln.backlog = b.Backlog || ln.limit > 0 || b.asked.Sub(ln.heldAt) < shownAfter
 	if b.asked.After(ln.healthAt) {
 		l.setHealth(ln, b.health)
 	}

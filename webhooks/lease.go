@@ -118,6 +118,7 @@ func (l *lanes) leased(ln *lane, s leaseState) {
 	defer l.mu.Unlock()
 	if ln.lease.busyUntil.IsZero() {
 		ln.restFor(s.restFor)
+		l.drained(ln.endpointID) // Something may wait in the table.
 	}
 	ln.lease, ln.healthAt = s.lease, time.Now()
 	l.setHealth(ln, s.health)

@@ -22,7 +22,7 @@ type backlog struct {
 	LastFailureAt *time.Time `db:"last_failure_at"`
 	// Holder is the live node that works the lane.
 	Holder string `db:"holder"`
-	// Queued tells of deliveries in River's hands, Cooling of such that wait for a failing endpoint's next probe.
+	// Queued tells of a failing endpoint that some deliveries are in River's hands, Cooling that some wait for its next probe.
 	Queued  bool `db:"queued"`
 	Cooling bool `db:"cooling"`
 }
@@ -129,8 +129,8 @@ func readBacklogs(ctx context.Context, db store.DB, now time.Time, endpointIDs [
 		       e.paused_at is not null or coalesce(l.pause_until > @now, false) as held,
 		       l.failing_since is not null as failing, l.last_failure_at,
 		       coalesce(n.id, '') as holder,
-		       exists (select from river_job j where j.endpoint_id = b.endpoint_id and j.state in ('available', 'running')) as queued,
-		       exists (select from river_job j where j.endpoint_id = b.endpoint_id and j.state = 'scheduled') as cooling
+		       l.failing_since is not null and exists (select from river_job j where j.endpoint_id = b.endpoint_id and j.state in ('available', 'running')) as queued,
+		       l.failing_since is not null and exists (select from river_job j where j.endpoint_id = b.endpoint_id and j.state = 'scheduled') as cooling
 		from unnest(@ids::text[]) as b (endpoint_id)
 		left join endpoints e on e.id = b.endpoint_id
 		left join endpoint_lanes l on l.endpoint_id = b.endpoint_id
