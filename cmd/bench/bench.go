@@ -97,6 +97,11 @@ func (b *bench) measure(ctx context.Context) error {
 		}
 		fmt.Println(b.figures.table())
 	}
+	if b.growthDir != "" {
+		if err := b.growth(ctx); err != nil {
+			return err
+		}
+	}
 	if b.out == "" {
 		return nil
 	}

@@ -26,7 +26,9 @@ type settings struct {
 	trace   string
 	// statements is a folder for accounts of what Postgres did.
 	statements string
-	scale      float64
+	// growthDir is where the pictures of growth go; empty leaves growth out.
+	growthDir string
+	scale     float64
 }
 
 func main() {
@@ -51,6 +53,7 @@ func parse(args []string) (settings, error) {
 	f.StringVar(&s.profile, "cpuprofile", "", "folder for a CPU profile of Entrega during each figure")
 	f.StringVar(&s.trace, "trace", "", "folder for an execution trace of Entrega during each figure")
 	f.StringVar(&s.statements, "statements", "", "folder for an account of Postgres' statements during each figure")
+	f.StringVar(&s.growthDir, "growth", "", "folder for pictures of how it goes with more of everything, such as docs; they are not measured when empty")
 	f.Float64Var(&s.scale, "scale", 1, "multiplies the sizes, for a quick look")
 	if err := f.Parse(args); err != nil {
 		return s, err

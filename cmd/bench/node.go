@@ -75,12 +75,12 @@ func (b *bench) install(ctx context.Context, n int) (*installation, error) {
 	return in, nil
 }
 
-func (in *installation) start(ctx context.Context) error {
+func (in *installation) start(ctx context.Context, args ...string) error {
 	log, err := os.Create(filepath.Join(in.bench.data, fmt.Sprintf("node-%d-%d.log", in.bench.databases, len(in.nodes))))
 	if err != nil {
 		return err
 	}
-	n := &node{log: log, cmd: exec.Command(in.bench.binary, "serve")}
+	n := &node{log: log, cmd: exec.Command(in.bench.binary, append([]string{"serve"}, args...)...)}
 	if n.admin, err = freeAddr(ctx); err != nil {
 		return err
 	}

@@ -52,6 +52,7 @@ func (b *bench) scenarios() []scenario {
 			return b.hang(ctx, in, 150)
 		}},
 		{"flood: another project publishes 100,000", 1, b.flood},
+		{"full tables: 1,000,000 finished tasks and 10,000,000 rows of the ledger", 1, b.full},
 	}
 }
 
