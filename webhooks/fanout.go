@@ -83,7 +83,8 @@ func (d *Deliverer) fanout(ctx context.Context, job *jobs.Job[events.FanoutArgs]
 	for {
 		var endpoints []fanoutEndpoint
 		finished := false
-		err := store.InTx(ctx, d.pool, func(tx pgx.Tx) (err error) {
+		// A commit that a crash of the database undoes leaves the task undone with it. Deliveries are claimed by a later commit.
+		err := store.InAsyncTx(ctx, d.pool, func(tx pgx.Tx) (err error) {
 			endpoints, finished, err = d.fanoutTx(ctx, tx, job)
 			return err
 		})

@@ -40,6 +40,9 @@ type RelayOptions struct {
 // rows that no other has locked, and a relay that dies gives its rows back with its transaction.
 //
 // All waiting is data, judged by the database's clock: an event that failed has the instant of its next turn in its row.
+//
+// What it hands over need not be durable at once. Should the database forget it in a crash, the events wait in the outbox as
+// before; and nothing is sent before the commit by which a worker claims the delivery, which comes later and does wait.
 type Relay struct {
 	pool   *pgxpool.Pool
 	client *jobs.Client
@@ -178,7 +181,7 @@ func (r *Relay) relayFailed(ctx context.Context) (failing bool, err error) {
 func (r *Relay) relayTurn(ctx context.Context) (claimed []outboxRow, err error) {
 	ctx, cancel := context.WithTimeout(ctx, handOverTimeout)
 	defer cancel()
-	err = store.InTx(ctx, r.pool, func(tx pgx.Tx) error {
+	err = store.InAsyncTx(ctx, r.pool, func(tx pgx.Tx) error {
 		var last string
 		claimed, last, err = claimTurnTx(ctx, tx, r.behind, r.batch)
 		if err != nil {

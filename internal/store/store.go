@@ -98,7 +98,18 @@ func Open(ctx context.Context, dsn string, opts Options) (*pgxpool.Pool, error) 
 //
 // It never runs fn again: whether a failed transaction is worth another try is for the job layer to decide.
 func InTx(ctx context.Context, pool *pgxpool.Pool, fn func(tx pgx.Tx) error) error {
-	tx, err := pool.Begin(ctx)
+	return inTx(ctx, pool, pgx.TxOptions{}, fn)
+}
+
+// InAsyncTx is InTx with an asynchronous commit (PostgreSQL, section "Asynchronous Commit"): all of it holds or nothing does, but a
+// crash of the database within a fraction of a second may undo it. It is for work that is then found undone and done again, and
+// that nobody outside has seen: any later commit that waits for the disk makes this one durable too.
+func InAsyncTx(ctx context.Context, pool *pgxpool.Pool, fn func(tx pgx.Tx) error) error {
+	return inTx(ctx, pool, pgx.TxOptions{BeginQuery: "begin; set local synchronous_commit = off"}, fn)
+}
+
+func inTx(ctx context.Context, pool *pgxpool.Pool, options pgx.TxOptions, fn func(tx pgx.Tx) error) error {
+	tx, err := pool.BeginTx(ctx, options)
 	if err != nil {
 		return fmt.Errorf("begin: %w", err)
 	}

@@ -57,6 +57,39 @@ func TestInTx_CommitsWhenFnSucceeds(t *testing.T) {
 	}
 }
 
+func TestInAsyncTx_CommitsWithoutWaitingForTheDisk(t *testing.T) {
+	t.Parallel()
+	config := storetest.New(t, numbers).Config()
+	config.ConnConfig.RuntimeParams["synchronous_commit"] = "on"
+	config.MaxConns = 1
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	setting := func(db store.DB) (value string) {
+		if err := db.QueryRow(t.Context(), "show synchronous_commit").Scan(&value); err != nil {
+			t.Fatal(err)
+		}
+		return value
+	}
+	err = store.InAsyncTx(t.Context(), pool, func(tx pgx.Tx) error {
+		if got := setting(tx); got != "off" {
+			t.Errorf("synchronous_commit is %s inside", got)
+		}
+		return insert(t, tx, 1)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := setting(pool); got != "on" {
+		t.Errorf("synchronous_commit is %s for whoever has the connection next", got)
+	}
+	if diff := cmp.Diff([]int{1}, stored(t, pool)); diff != "" {
+		t.Errorf("stored (-want +got):\n%s", diff)
+	}
+}
+
 func TestInTx_RollsBackAndReturnsTheErrorOfFn(t *testing.T) {
 	t.Parallel()
 	pool := storetest.New(t, numbers)
