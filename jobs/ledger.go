@@ -202,7 +202,7 @@ func queueCompletions(batch *pgx.Batch, group []*entry) {
 		batch.Queue(`
 			update river_job j set state = 'completed', finalized_at = now(), metadata = j.metadata || c.marks::jsonb
 			from unnest($1::bigint[], $2::text[]) as c (id, marks)
-			where j.id = c.id and j.state = 'running'`, ids, marks)
+			where j.id = c.id and j.state is not distinct from 'running'`, ids, marks) // No index serves this, so it is looked up by id.
 	}
 }
 

@@ -106,7 +106,7 @@ func promoteOne(ctx context.Context, db store.DB, endpointID, queue string, want
 			select id from river_job where endpoint_id = $1 and state = 'pending' order by id limit (select $3 - n from queued)
 		), moved as (
 			update river_job j set state = 'available', queue = $2, scheduled_at = now()
-			from next where j.id = next.id and j.state = 'pending'
+			from next where j.id = next.id and j.state is not distinct from 'pending' -- no index serves this, so it is looked up by id
 			returning j.id
 		), told as (
 			select pg_notify(concat(current_schema(), '.river_insert'), json_build_object('queue', $2::text)::text) from (select from moved limit 1) w
