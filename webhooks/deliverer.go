@@ -69,6 +69,7 @@ type Deliverer struct {
 	contents  *store.Loader[contentKey, content]
 	briefings *store.Loader[laneKey, briefing]
 	lanes     *lanes
+	fanouts   turns // by project
 
 	mu    sync.Mutex
 	asked map[string]bool // endpoints in the queue to be promoted or in hand; true when asked for once more

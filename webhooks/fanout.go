@@ -80,6 +80,11 @@ const fanoutMost = 1000
 // that deliveries are made in the order of publishing, whichever task runs first. An event that was considered before is passed
 // over: the task may run twice, and another may have done its work.
 func (d *Deliverer) fanout(ctx context.Context, job *jobs.Job[events.FanoutArgs]) error {
+	done, err := d.fanouts.take(ctx, job.Args.ProjectID)
+	if err != nil {
+		return stoppedFor(ctx, reasonNotReady)
+	}
+	defer done()
 	for {
 		var endpoints []fanoutEndpoint
 		finished := false

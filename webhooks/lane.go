@@ -315,9 +315,12 @@ func (ln *lane) rest() {
 
 // stopped is what a handler returns whose context ended before anything was sent. Out of time is no failure of the receiver's,
 // so it spends no attempt; everything else keeps context.Canceled, and the cause, for the job layer to tell apart.
-func stopped(ctx context.Context) error {
+func stopped(ctx context.Context) error { return stoppedFor(ctx, jobs.ReasonLaneBusy) }
+
+// stoppedFor is stopped with the word for why a task without time left comes again.
+func stoppedFor(ctx context.Context, reason string) error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return jobs.Snooze(notReadyDelay, jobs.ReasonLaneBusy)
+		return jobs.Snooze(notReadyDelay, reason)
 	}
 	return fmt.Errorf("stopped before its turn: %w: %w", ctx.Err(), context.Cause(ctx))
 }
