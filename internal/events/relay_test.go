@@ -359,12 +359,14 @@ func TestRelay_FailedEventsGetTheirTurnWhileOthersKeepFailing(t *testing.T) {
 	b.run(t, r)
 	b.publish(t, "first")
 	// The relay's first sweep may see one or two failures; the others need sweeps that wakes could push away.
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(30 * time.Second)
 	for i := 0; !slices.Contains(b.fannedOut(t), "first"); i++ {
 		if time.Now().After(deadline) {
 			t.Fatal("wakes that fail keep the sweep away")
 		}
-		b.publish(t, fmt.Sprint("other-", i))
+		other := fmt.Sprint("other-", i)
+		b.publish(t, other)
+		b.waitFor(t, "the relay to try it", `select relay_failures > 0 from events where id = $1`, other)
 		b.exec(t, `update events set relay_after = now() where id = 'first' and relay_after > now()`)
 	}
 	if e := b.event(t, "first"); e.RelayError != "" || !e.RelayAfter.IsZero() || e.FannedOutAt.IsZero() {
