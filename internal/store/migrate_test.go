@@ -6,8 +6,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 	"testing/fstest"
+	"time"
 
 	"entrega/internal/store"
 	"entrega/internal/store/storetest"
