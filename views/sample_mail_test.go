@@ -18,6 +18,13 @@ func sampleNotification(x func(string) string) NotificationProps {
 		Text:  x("A new order."), HasHTML: true, Headers: []Header{{Name: "Subject", Value: x("New order")}}, Duplicate: true, CanSee: true, CanSendAgain: true}
 }
 
+// sampleMailSide is the page of a mail with another side shown than the HTML.
+func sampleMailSide(x func(string) string, view MailView) NotificationProps {
+	p := sampleNotification(x)
+	p.View, p.Source, p.SourceCut = view, x("Subject: New order"), true
+	return p
+}
+
 func sampleMailSettings(x func(string) string) MailSettingsProps {
 	return MailSettingsProps{Layout: sampleLayout(x, SectionSettings, "Mail transport"), Own: true, Present: x("smtp.example.com:587"), CanEdit: true, CanTest: true, TestTo: x("ines@acme.example"),
 		Form:  MailForm{Kind: "smtp", From: x("Shop <mail@shop.example>"), Host: x("smtp.example.com"), Port: "587", Username: x("shop"), URL: x("https://api.example.com"), Template: x("{}"), HasPassword: true},
