@@ -45,6 +45,8 @@ type app struct {
 	worker    *jobs.Worker
 	listener  net.Listener
 	web       *web.Server
+	// hurry closes when a stop must not wait for what is under way; nil never does.
+	hurry <-chan struct{}
 }
 
 // newApp connects, migrates and builds. It begins no work; close undoes it.

@@ -54,6 +54,7 @@ func demo(ctx context.Context, env environment) error {
 	if err != nil {
 		return err
 	}
+	a.hurry = env.hurry
 	project, err := a.prepareDemo(ctx, env, receiver)
 	if err != nil {
 		return errors.Join(err, a.close())

@@ -18,13 +18,29 @@ import (
 var version = "0.1.0-dev"
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, environment{args: os.Args[1:], getenv: os.Getenv, in: os.Stdin, out: os.Stdout, err: os.Stderr})
-	stop()
+	ctx, hurry := untilSignals()
+	err := run(ctx, environment{args: os.Args[1:], getenv: os.Getenv, in: os.Stdin, out: os.Stdout, err: os.Stderr, hurry: hurry})
 	if err != nil && !errors.Is(err, context.Canceled) {
 		fmt.Fprintln(os.Stderr, "entrega: "+err.Error())
 		os.Exit(1)
 	}
+}
+
+// untilSignals gives a context that ends with the first SIGINT or SIGTERM, and a channel that closes with the second. The third
+// kills, as it does by default.
+func untilSignals() (ctx context.Context, hurry <-chan struct{}) {
+	ctx, stop := context.WithCancel(context.Background())
+	second := make(chan struct{})
+	got := make(chan os.Signal, 1)
+	signal.Notify(got, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		<-got
+		stop()
+		<-got
+		close(second)
+		signal.Stop(got)
+	}()
+	return ctx, second
 }
 
 // environment is all that a command takes from the process, so that tests can give their own.
@@ -34,6 +50,8 @@ type environment struct {
 	in     io.Reader
 	out    io.Writer
 	err    io.Writer
+	// hurry closes when whoever stops the program does not want to wait for what is under way; nil never does.
+	hurry <-chan struct{}
 }
 
 func run(ctx context.Context, env environment) error {

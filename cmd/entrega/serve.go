@@ -40,6 +40,7 @@ func serve(ctx context.Context, env environment, without []string) error {
 	if err != nil {
 		return err
 	}
+	a.hurry = env.hurry
 	if err := a.offerSetUp(ctx, env); err != nil {
 		return errors.Join(err, a.close())
 	}
