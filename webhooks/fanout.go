@@ -73,18 +73,26 @@ func (e fanoutEndpoint) skip(ev fanoutEvent, now time.Time) SkipReason {
 	}
 }
 
-// fanoutMost bounds the events of one transaction.
-const fanoutMost = 1000
+const (
+	// fanoutMost bounds the events of one transaction, fanoutDeliveries about how many deliveries it makes of them.
+	fanoutMost       = 1000
+	fanoutDeliveries = 5000
+)
 
-// fanout makes the deliveries of some events. Those that were published before and are with other tasks still come first, so
-// that deliveries are made in the order of publishing, whichever task runs first. An event that was considered before is passed
-// over: the task may run twice, and another may have done its work.
+// fanout makes the deliveries of some events, and of all others of the project that were handed over by now: those that were
+// published before and are with other tasks must come first, so that deliveries are made in the order of publishing, whichever task
+// runs first; and those behind it save their own tasks the work. An event that was considered before is passed over: the task may
+// run twice, and another may have done its work.
 func (d *Deliverer) fanout(ctx context.Context, job *jobs.Job[events.FanoutArgs]) error {
 	done, err := d.fanouts.take(ctx, job.Args.ProjectID)
 	if err != nil {
 		return stoppedFor(ctx, reasonNotReady)
 	}
 	defer done()
+	left, err := anyToConsider(ctx, d.pool, job.Args.ProjectID, job.Args.EventIDs)
+	if err != nil || !left {
+		return err
+	}
 	for {
 		var endpoints []fanoutEndpoint
 		finished := false
@@ -109,11 +117,12 @@ func (d *Deliverer) fanoutTx(ctx context.Context, tx pgx.Tx, job *jobs.Job[event
 	if err := lockWindowsTx(ctx, tx, project); err != nil {
 		return nil, false, err
 	}
-	found, err := lockEventsTx(ctx, tx, project, job.Args.EventIDs)
-	if err != nil {
+	if endpoints, err = fanoutEndpoints(ctx, tx, project); err != nil {
 		return nil, false, err
 	}
-	if endpoints, err = fanoutEndpoints(ctx, tx, project); err != nil {
+	most := min(max(fanoutDeliveries/max(len(endpoints), 1), 1), fanoutMost)
+	found, err := lockEventsTx(ctx, tx, project, job.Args.EventIDs, job.Number > 1, most)
+	if err != nil {
 		return nil, false, err
 	}
 	plan := planFanout(project, found, endpoints, d.now())
@@ -129,7 +138,7 @@ func (d *Deliverer) fanoutTx(ctx context.Context, tx pgx.Tx, job *jobs.Job[event
 	if err := events.WakeRelays(ctx, tx, project); err != nil {
 		return nil, false, err
 	}
-	if finished = len(found) < fanoutMost; finished {
+	if finished = len(found) < most; finished {
 		err = job.CompleteTx(ctx, tx)
 	}
 	return endpoints, finished, err
@@ -174,15 +183,26 @@ func (d *Deliverer) askFor(endpoints []fanoutEndpoint) {
 	}
 }
 
-// lockEventsTx takes the next events of a project up to the last of ids that are handed over and not considered, first published
-// first. One that was handed over long ago and still is not considered has failed its own task, and must not fail others.
-func lockEventsTx(ctx context.Context, tx pgx.Tx, project string, ids []string) ([]fanoutEvent, error) {
+// anyToConsider reports whether one of some events still waits for its fan-out.
+func anyToConsider(ctx context.Context, db store.DB, project string, ids []string) (left bool, err error) {
+	err = db.QueryRow(ctx, `select exists (
+		select from events where project_id = $1 and id = any($2) and considered_at is null and fanned_out_at is not null)`, project, ids).Scan(&left)
+	if err != nil {
+		return false, fmt.Errorf("see which events are left: %w", err)
+	}
+	return left, nil
+}
+
+// lockEventsTx takes the next events of a project that are handed over and not considered, first published first, up to the last of
+// ids where only those that must come first are wanted. One that was handed over long ago and still is not considered has failed its
+// own task, and must not fail others.
+func lockEventsTx(ctx context.Context, tx pgx.Tx, project string, ids []string, noMore bool, most int) ([]fanoutEvent, error) {
 	rows, err := tx.Query(ctx, `
 		select seq, id, type, coalesce(subscriber, '') as subscriber, expires_at from events
 		where project_id = $1 and considered_at is null and fanned_out_at is not null
-		  and seq <= (select max(own.seq) from events own where own.project_id = $1 and own.id = any($2))
+		  and (not $4 or seq <= (select max(own.seq) from events own where own.project_id = $1 and own.id = any($2)))
 		  and (fanned_out_at > now() - interval '1 minute' or id = any($2))
-		order by seq limit $3 for update`, project, ids, fanoutMost)
+		order by seq limit $3 for update`, project, ids, most, noMore)
 	if err != nil {
 		return nil, fmt.Errorf("lock events: %w", err)
 	}

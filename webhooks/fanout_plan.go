@@ -86,7 +86,7 @@ func (p fanoutPlan) writeTx(ctx context.Context, tx pgx.Tx, project string) erro
 	if _, err := tx.Exec(ctx, `
 		update events e set considered_at = now(), deliveries = o.deliveries, skipped = o.skipped::jsonb
 		from unnest($2::bigint[], $3::integer[], $4::text[]) as o (seq, deliveries, skipped)
-		where e.project_id = $1 and e.seq = o.seq`, project, seqs, deliveries, skipped); err != nil {
+		where e.seq = o.seq and e.project_id is not distinct from $1`, project, seqs, deliveries, skipped); err != nil {
 		return fmt.Errorf("note what became of events: %w", err)
 	}
 	return p.writeMissedTx(ctx, tx, project)

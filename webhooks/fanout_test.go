@@ -124,6 +124,18 @@ func TestFanout_TwiceDeliversOnce(t *testing.T) {
 	}
 }
 
+func TestFanout_TakesAllThatIsHandedOver(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.create(webhooks.Settings{URL: b.receiver().url})
+	b.publish("order-1", "order-2", "order-3")
+	b.exec(`update river_job set args = jsonb_set(args, '{eventIds}', '["order-2"]') where kind = 'webhook.fanout'`)
+	b.start()
+	for _, id := range []string{"order-1", "order-2", "order-3"} {
+		b.considered(id)
+	}
+}
+
 func TestFanout_ExpiredEventGetsNoDelivery(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
