@@ -9,7 +9,8 @@ begin
     return new;
 end $$;
 create trigger task_waits_for_promotion before update of state on river_job for each row
-    when (new.state = 'scheduled' and old.state = 'running' and old.kind = 'webhook.deliver' and new.metadata ->> 'reason' = 'lane_busy')
+    when (new.state = 'scheduled' and old.state = 'running' and old.kind = 'webhook.deliver' and old.endpoint_id is not null
+          and new.metadata ->> 'reason' = 'lane_busy')
     execute function entrega_wait_for_promotion();
 
 -- Retries that fall due, and deliveries that a person wants again, find room in the window or wait for it. Who cannot have the
@@ -18,7 +19,8 @@ create trigger task_waits_for_promotion before update of state on river_job for 
 create function entrega_enter_window() returns trigger language plpgsql as $$
 begin
     perform from endpoint_lanes where endpoint_id = old.endpoint_id for update skip locked;
-    if not found or (select count(*) from (select from river_job where endpoint_id = old.endpoint_id
+    if not found and exists (select from endpoint_lanes where endpoint_id = old.endpoint_id)
+       or (select count(*) from (select from river_job where endpoint_id = old.endpoint_id
                                            and state in ('available', 'running') limit 256) w) >= 256 then
         new.state := 'pending';
         perform pg_notify('entrega_endpoint', old.endpoint_id);
