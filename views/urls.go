@@ -240,16 +240,15 @@ func AdminDisabledURL() string { return "/admin/disabled" }
 func AdminDisabledPageURL(after, before string) string {
 	return withQuery("/admin/disabled", url.Values{"after": {after}, "before": {before}})
 }
-
-// AdminAuditURL is what was done in the whole installation.
-func AdminAuditURL(f AuditFilter) string { return withQuery("/admin/audit", f.values()) }
-
 func AdminSystemURL() string { return "/admin/system" }
 func AdminReactivateURL(project, id string) string {
 	return join("admin", "disabled", project, id, "reactivate")
 }
 func AdminPauseQueueURL(queue string) string  { return join("admin", "queues", queue, "pause") }
 func AdminResumeQueueURL(queue string) string { return join("admin", "queues", queue, "resume") }
+
+// AdminAuditURL is what was done in the whole installation.
+func AdminAuditURL(f AuditFilter) string { return withQuery("/admin/audit", f.values()) }
 
 // AdminConfirmURL makes a new confirmation link for somebody who signed up, and shows it once.
 func AdminConfirmURL(user string) string { return join("admin", "people", user, "link") }
