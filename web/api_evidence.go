@@ -70,25 +70,33 @@ type notificationEvidence struct {
 
 // evidenceAttempt is one row of the ledger.
 type evidenceAttempt struct {
-	Seq           int          `json:"seq" doc:"Its place in the chain." example:"1"`
-	Attempt       int          `json:"attempt" example:"1"`
-	Charged       bool         `json:"charged" doc:"It used up one of the policy's attempts." example:"true"`
-	Trigger       jobs.Trigger `json:"trigger" enum:"schedule,manual,redeliver,test" example:"schedule"`
-	StartedAt     time.Time    `json:"startedAt" example:"2026-03-01T12:00:00.018Z"`
-	DurationMS    int64        `json:"durationMs" example:"184"`
-	Class         string       `json:"class" example:"success"`
-	StatusCode    *int         `json:"statusCode" doc:"The SMTP code or HTTP status that was answered; null without an answer." example:"250"`
-	ErrorType     *string      `json:"errorType"`
-	Phase         *string      `json:"phase"`
-	Error         *string      `json:"error" doc:"What was answered, in a sentence; addresses are taken out."`
-	Decision      jobs.Verdict `json:"decision" enum:"accepted,retry_scheduled,snoozed,permanent_failure,cancelled,unknown" example:"accepted"`
-	Reason        string       `json:"reason" doc:"Why it was decided so." example:"accepted"`
-	WaitMS        *int64       `json:"waitMs"`
-	NextAttemptAt *time.Time   `json:"nextAttemptAt" doc:"When the next attempt became eligible; null when none was to come."`
-	Policy        policyRef    `json:"policy"`
-	RequestSHA256 *string      `json:"requestSha256" doc:"Over the bytes that were sent, in hex: the same for a second copy." example:"5c1d9f0e3b7a4f2c8d6e1a0b9c8d7e6f5a4b3c2d1e0f9a8b7c6d5e4f3a2b1c0d"`
-	PrevHash      string       `json:"prevHash" example:"5c1d9f0e3b7a4f2c8d6e1a0b9c8d7e6f5a4b3c2d1e0f9a8b7c6d5e4f3a2b1c0d"`
-	Hash          string       `json:"hash" doc:"SHA-256 over prevHash and the row's canonical form." example:"0b9c8d7e6f5a4b3c2d1e0f9a8b7c6d5e4f3a2b1c0d5c1d9f0e3b7a4f2c8d6e1a"`
+	Seq           int            `json:"seq" doc:"Its place in the chain." example:"1"`
+	Attempt       int            `json:"attempt" example:"1"`
+	Charged       bool           `json:"charged" doc:"It used up one of the policy's attempts." example:"true"`
+	Trigger       jobs.Trigger   `json:"trigger" enum:"schedule,manual,redeliver,test" example:"schedule"`
+	StartedAt     time.Time      `json:"startedAt" example:"2026-03-01T12:00:00.018Z"`
+	DurationMS    int64          `json:"durationMs" example:"184"`
+	Class         string         `json:"class" example:"success"`
+	StatusCode    *int           `json:"statusCode" doc:"The SMTP code or HTTP status that was answered; null without an answer." example:"250"`
+	ErrorType     *string        `json:"errorType"`
+	Phase         *string        `json:"phase"`
+	Error         *string        `json:"error" doc:"What was answered, in a sentence; addresses are taken out."`
+	Decision      jobs.Verdict   `json:"decision" enum:"accepted,retry_scheduled,snoozed,permanent_failure,cancelled,unknown" example:"accepted"`
+	Reason        string         `json:"reason" doc:"Why it was decided so." example:"accepted"`
+	WaitMS        *int64         `json:"waitMs"`
+	NextAttemptAt *time.Time     `json:"nextAttemptAt" doc:"When the next attempt became eligible; null when none was to come."`
+	Policy        evidencePolicy `json:"policy"`
+	RequestSHA256 *string        `json:"requestSha256" doc:"Over the bytes that were sent, in hex: the same for a second copy." example:"5c1d9f0e3b7a4f2c8d6e1a0b9c8d7e6f5a4b3c2d1e0f9a8b7c6d5e4f3a2b1c0d"`
+	PrevHash      string         `json:"prevHash" example:"5c1d9f0e3b7a4f2c8d6e1a0b9c8d7e6f5a4b3c2d1e0f9a8b7c6d5e4f3a2b1c0d"`
+	Hash          string         `json:"hash" doc:"SHA-256 over prevHash and the row's canonical form." example:"0b9c8d7e6f5a4b3c2d1e0f9a8b7c6d5e4f3a2b1c0d5c1d9f0e3b7a4f2c8d6e1a"`
+}
+
+// evidencePolicy is the version of the policy that decided.
+type evidencePolicy struct {
+	Kind    string `json:"kind" example:"order.notification"`
+	Profile string `json:"profile" doc:"Mail over SMTP has the profile smtp, where the kind has one." example:"standard"`
+	Version int    `json:"version" doc:"Counted per kind and profile." example:"1"`
+	Hash    string `json:"hash" doc:"SHA-256 of the policy's canonical form, in hex." example:"5c1d9f0e3b7a4f2c8d6e1a0b9c8d7e6f5a4b3c2d1e0f9a8b7c6d5e4f3a2b1c0d"`
 }
 
 // feedbackShown is one fact that was told later.
@@ -214,7 +222,7 @@ func showEvidence(e orderEvidence) notificationEvidence {
 		shown.Attempts = append(shown.Attempts, evidenceAttempt{Seq: r.Seq, Attempt: r.Attempt, Charged: r.Charged, Trigger: r.Trigger, StartedAt: r.StartedAt,
 			DurationMS: r.Duration().Milliseconds(), Class: r.Class, StatusCode: r.Status, ErrorType: r.ErrorType, Phase: r.Phase, Error: r.Error,
 			Decision: r.Decision, Reason: r.Reason, WaitMS: r.WaitMS, NextAttemptAt: r.NextAttemptAt, RequestSHA256: orNull(hex.EncodeToString(r.RequestSHA256)),
-			Policy:   policyRef{Kind: r.Kind, Version: r.PolicyVersion, Hash: hex.EncodeToString(r.PolicyHash)},
+			Policy:   evidencePolicy{Kind: r.Kind, Profile: r.PolicyProfile, Version: r.PolicyVersion, Hash: hex.EncodeToString(r.PolicyHash)},
 			PrevHash: hex.EncodeToString(r.PrevHash), Hash: hex.EncodeToString(r.Hash)})
 	}
 	for _, f := range e.facts {

@@ -59,7 +59,10 @@ func TestAPI_EvidenceInEachFormat(t *testing.T) {
 			Attempts       []struct {
 				Decision, PrevHash, Hash string
 				StatusCode               int
-				Policy                   struct{ Kind string }
+				Policy                   struct {
+					Kind, Profile, Hash string
+					Version             int
+				}
 			}
 			Feedback []struct{ Kind, Status string }
 		}
@@ -71,7 +74,8 @@ func TestAPI_EvidenceInEachFormat(t *testing.T) {
 		t.Fatalf("the evidence is %+v", shown)
 	}
 	mail := shown.Notifications[0]
-	if len(mail.Attempts) != 1 || mail.Attempts[0].Decision != "accepted" || mail.Attempts[0].StatusCode != 250 || mail.Attempts[0].Policy.Kind != "order.notification" {
+	if len(mail.Attempts) != 1 || mail.Attempts[0].Decision != "accepted" || mail.Attempts[0].StatusCode != 250 || mail.Attempts[0].Policy.Kind != "order.notification" ||
+		mail.Attempts[0].Policy.Profile != "standard" || mail.Attempts[0].Policy.Version != 1 || len(mail.Attempts[0].Policy.Hash) != 64 {
 		t.Errorf("the attempts are %+v", mail.Attempts)
 	}
 	if len(mail.Feedback) != 1 || mail.Feedback[0].Kind != "bounced" || mail.Feedback[0].Status != "5.1.1" {
