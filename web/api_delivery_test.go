@@ -288,6 +288,9 @@ func TestRedeliverEvent_ToAllOrToNamedEndpoints(t *testing.T) {
 	r := p.receiver(with(200, ""))
 	first, second := p.newEndpoint(p.ours, webhooks.Settings{URL: r.url + "/1"}), p.newEndpoint(p.ours, webhooks.Settings{URL: r.url + "/2"})
 	n.deliver(p.ours, first, events.New{ID: "e", Type: "a", Data: []byte(`{"x": 1}`)}, jobs.StateCompleted)
+	n.await("both to be delivered", func() bool {
+		return len(c.do("GET", "/v1/deliveries?status=delivered&eventId=e", nil).is(200).list("data")) == 2
+	})
 	path := "/v1/events/e/redeliver"
 	if a := c.do("POST", path, nil).is(202); len(a.list("deliveryIds")) != 2 || len(a.list("skipped")) != 0 || a.at("duplicate") != false {
 		t.Errorf("%s", a.raw)
