@@ -105,7 +105,7 @@ type laneRead struct {
 
 func TestNodes_AnotherTakesOverWithinTheLeaseAndKeepsOrderAndPause(t *testing.T) {
 	t.Parallel()
-	const events, pause, lease = 600, 20, 35 * time.Second
+	const events, pause, lease = 600, 30, 35 * time.Second
 	in := install(t, "ENTREGA_ALLOW_HTTP=true", "ENTREGA_EGRESS_ALLOW=127.0.0.1")
 	in.start()
 	_, key := in.project("Nodes")
@@ -131,7 +131,10 @@ func TestNodes_AnotherTakesOverWithinTheLeaseAndKeepsOrderAndPause(t *testing.T)
 	other.serve = nil
 	other.start()
 	var before, after, held laneRead
-	for held.Lane.PauseUntil == nil {
+	for deadline := time.Now().Add(pause * time.Second); held.Lane.PauseUntil == nil; {
+		if time.Now().After(deadline) {
+			t.Fatal("the lane does not tell of the pause")
+		}
 		in.call(key, "GET", "/v1/endpoints/"+ids[paused], nil, &held, http.StatusOK)
 	}
 	in.call(key, "GET", "/v1/endpoints/"+ids[busy], nil, &before, http.StatusOK)
