@@ -146,14 +146,16 @@ func readBacklogs(ctx context.Context, db store.DB, now time.Time, endpointIDs [
 	return backlogs, nil
 }
 
-// dueAfter lists what is due of an endpoint behind a task, in order, with what waits in the table before first, which will be
-// promoted before anything else. It also returns up to which task that is all.
+// dueAfter lists what is due of an endpoint behind a task, in order. Before first it counts in what will come before anything else:
+// what waits in the table, to be promoted, and what was snoozed until now, which River notices every few seconds. It also returns up
+// to which task that is all.
 func dueAfter(ctx context.Context, db store.DB, endpointID string, after, first int64) (due []int64, through int64, err error) {
 	const most = 4 * laneWindow
 	rows, err := db.Query(ctx, `
 		select id from river_job
 		where endpoint_id = $1 and id > $2
 		  and (state = 'running' or state = 'available' and scheduled_at <= now() + make_interval(secs => $3)
+		       or id < $5 and state = 'scheduled' and outcome = 'snooze' and scheduled_at <= now() + make_interval(secs => $3)
 		       or id < $5 and state = 'pending')
 		order by id limit $4`, endpointID, after, 1.1*elsewhereDelay.Seconds(), most, first)
 	if err != nil {

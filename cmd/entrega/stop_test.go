@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -32,6 +33,7 @@ func newInbox(t *testing.T) *inbox {
 }
 
 func (b *inbox) serve(w http.ResponseWriter, r *http.Request) {
+	_, _ = io.Copy(io.Discard, r.Body) // Only then does the server notice that the sender has gone.
 	key := r.URL.Path + " " + r.Header.Get("webhook-id")
 	b.mu.Lock()
 	b.requests[key]++

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"sync"
@@ -28,6 +29,7 @@ type line struct {
 func newLine(t *testing.T, after time.Duration, busy, retryAfter int) *line {
 	l := &line{after: after, changed: make(chan struct{})}
 	l.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body) // Only then does the server notice that the sender has gone.
 		l.mu.Lock()
 		l.got = append(l.got, arrival{r.Header.Get("webhook-id"), time.Now()})
 		number, after := len(l.got), l.after
