@@ -14,8 +14,9 @@ import (
 
 const (
 	defaultUserAgent = "Entrega"
-	// defaultIdlePerHost fits the widest lane an endpoint can have.
-	defaultIdlePerHost = 64
+	// defaultIdlePerHost fits several of the widest lanes: many endpoints may share a host, and to dial anew for each request costs
+	// both sides more than the request.
+	defaultIdlePerHost = 512
 	maxIdle            = 2048
 	// idleTimeout is shorter than what most servers keep, so that it is rarely the receiver who closes first: a request
 	// that meets a closing connection is not sent again.
@@ -41,7 +42,7 @@ type Options struct {
 	Resolver *net.Resolver
 	// RootCAs are the trusted authorities; by default those of the system.
 	RootCAs *x509.CertPool
-	// MaxIdleConnsPerHost is how many idle connections to keep for one host and port, 64 by default.
+	// MaxIdleConnsPerHost is how many idle connections to keep for one host and port, 512 by default.
 	MaxIdleConnsPerHost int
 	// UserAgent is sent with requests that bring none, "Entrega" by default.
 	UserAgent string
