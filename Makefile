@@ -42,7 +42,7 @@ setup-test: ## Install what the tests need: PostgreSQL, a C compiler, Chromium, 
 	@$(RUN) ./internal/setup -test -pg-bin '$(ENTREGA_PG_BIN)'
 
 bench: setup build ## Measure Entrega against what the machine allows, and write docs/performance.md
-	$(RUN) ./cmd/bench -entrega bin/entrega -out docs/performance.md
+	$(RUN) ./cmd/bench -entrega bin/entrega -out docs/performance.md -growth docs
 
 bench-panel: setup ## Measure the panel with 10,000, 100,000 and 1,000,000 tasks (takes a while)
 	$(GO) test -buildvcs=false ./cmd/entrega -run '^$$' -bench '^BenchmarkPanel$$' -benchtime 1x -timeout 3h
