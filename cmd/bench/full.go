@@ -40,11 +40,16 @@ func (in *installation) fill(ctx context.Context, tasks int) error {
 
 func (in *installation) fillDay(ctx context.Context, day time.Time, tasks, n int) error {
 	name := "attempts_" + day.Format("20060102")
-	if _, err := in.pool.Exec(ctx, fmt.Sprintf(`create table if not exists %s partition of attempts for values from ('%s') to ('%s')`,
-		pgx.Identifier{name}.Sanitize(), day.Format(time.RFC3339), day.AddDate(0, 0, 1).Format(time.RFC3339))); err != nil {
+	var missing bool
+	err := in.pool.QueryRow(ctx, `select to_regclass($1) is null`, name).Scan(&missing)
+	if err == nil && missing {
+		_, err = in.pool.Exec(ctx, fmt.Sprintf(`create table %s partition of attempts for values from ('%s') to ('%s')`,
+			pgx.Identifier{name}.Sanitize(), day.Format(time.RFC3339), day.AddDate(0, 0, 1).Format(time.RFC3339)))
+	}
+	if err != nil {
 		return fmt.Errorf("make a day of the ledger: %w", err)
 	}
-	_, err := in.pool.Exec(ctx, `
+	_, err = in.pool.Exec(ctx, `
 		insert into attempts (project_id, task_id, seq, attempt, charged, kind, trigger, idempotency_key, event_id, endpoint_id, policy_profile,
 			policy_version, policy_hash, started_at, finished_at, first_byte_us, total_us, peer, class, status, decision, reason,
 			request_sha256, node_id, prev_hash, hash)
