@@ -158,6 +158,9 @@ func (r *run) complete(ctx context.Context, d Decision, rec Record) error {
 	if err := r.adapter.worker.ledger.complete(write, rec, &r.attempt.Evidence, marks); err != nil {
 		return fmt.Errorf("the attempt was made but its evidence could not be written: %w", err)
 	}
+	row, now := *r.row, r.adapter.worker.now()
+	row.State, row.FinalizedAt = rivertype.JobStateCompleted, &now
+	r.adapter.worker.driver.completed.add(&row)
 	return nil
 }
 

@@ -22,7 +22,7 @@ import (
 const (
 	ledgerGroupRows    = 500                  // rows in one commit at most
 	ledgerGroupWait    = 2 * time.Millisecond // how long a commit waits for company, once there was some
-	ledgerWriters      = 2
+	ledgerWriters      = 1
 	ledgerWriteTimeout = 10 * time.Second
 )
 

@@ -11,7 +11,6 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/riverqueue/river"
-	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 	"github.com/riverqueue/river/rivertype"
 	"github.com/riverqueue/rivercontrib/otelriver"
 )
@@ -64,6 +63,8 @@ type WorkerOptions struct {
 	Version string
 	// Queues nil means DefaultQueues.
 	Queues map[string]QueueConfig
+	// Claimer says what the node's own queue takes from the table; nil leaves it to what is due there.
+	Claimer Claimer
 	// Periodic are the jobs that run by the clock, on whichever node leads.
 	Periodic []Periodic
 	// Now is the clock; nil means time.Now.
@@ -82,6 +83,7 @@ type Worker struct {
 	now    func() time.Time
 	kinds  map[string]Registration
 	river  *river.Client[pgx.Tx]
+	driver *driver
 	stop   context.CancelFunc
 	beat   chan struct{}
 }
@@ -106,7 +108,8 @@ func NewWorker(o WorkerOptions, registrations ...Registration) (*Worker, error) 
 			return nil, err
 		}
 	}
-	rc, err := river.NewClient(riverpgxv5.New(o.Pool), w.riverConfig(o, workers))
+	w.driver = newDriver(o.Pool, w.node.ID, o.Claimer)
+	rc, err := river.NewClient(w.driver, w.riverConfig(o, workers))
 	if err != nil {
 		return nil, fmt.Errorf("make River's client: %w", err)
 	}

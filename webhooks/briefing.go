@@ -11,9 +11,9 @@ import (
 const (
 	// freshFor is how long what was read of an endpoint may be sent by. Whoever changes an endpoint waits twice as long before
 	// it says that the change holds, so that nobody sends by what was before.
-	freshFor = 10 * time.Millisecond
+	freshFor = 50 * time.Millisecond
 	// refreshAfter is when a busy lane reads again, so that it need not wait for that.
-	refreshAfter = 4 * time.Millisecond
+	refreshAfter = 25 * time.Millisecond
 )
 
 // outlast waits, after a change of an endpoint was committed, until nobody sends by what was before. The end of ctx ends it early:

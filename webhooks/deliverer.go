@@ -71,9 +71,11 @@ type Deliverer struct {
 	lanes     *lanes
 	fanouts   turns // by project
 
-	mu    sync.Mutex
-	asked map[string]bool // endpoints in the queue to be promoted or in hand; true when asked for once more
-	queue chan string
+	mu      sync.Mutex
+	wanting map[string]bool // endpoints whose lanes here want more
+	wanted  chan struct{}   // readable when there are some
+	asked   map[string]bool // endpoints in the queue to be promoted or in hand; true when asked for once more
+	queue   chan string
 }
 
 // NewDeliverer makes a Deliverer. Its handlers go to a jobs.Worker; Run must run beside that.
@@ -88,14 +90,15 @@ func NewDeliverer(o DelivererOptions) *Deliverer {
 		o.Version = "dev"
 	}
 	d := &Deliverer{pool: o.Pool, client: o.Client, door: o.Door, log: o.Logger, nodeID: o.NodeID, userAgent: "Entrega/" + o.Version,
-		now: o.Now, targets: newTargets(o.Pool, o.Box), asked: map[string]bool{}, queue: make(chan string, drainedQueue)}
+		now: o.Now, targets: newTargets(o.Pool, o.Box), wanting: map[string]bool{}, wanted: make(chan struct{}, 1),
+		asked: map[string]bool{}, queue: make(chan string, drainedQueue)}
 	d.contents = store.NewLoader(func(ctx context.Context, keys []contentKey) (map[contentKey]content, error) {
 		return readContents(ctx, d.pool, keys)
 	})
 	d.briefings = store.NewLoader(func(ctx context.Context, keys []laneKey) (map[laneKey]briefing, error) {
 		return readBriefings(ctx, d.pool, keys)
 	})
-	d.lanes = newLanes(o.Now, o.MaxParked, d.drained, d.unsure)
+	d.lanes = newLanes(o.Now, o.MaxParked, d.drained, d.ask, d.unsure)
 	return d
 }
 
@@ -144,7 +147,7 @@ func (d *Deliverer) listen(ctx context.Context) {
 		}
 		err := store.Listen(ctx, d.pool, channel, func(subject string) {
 			if strings.HasPrefix(subject, endpointPrefix) {
-				if _, _, own := d.lanes.wants(subject); own {
+				if d.lanes.added(subject) {
 					d.drained(subject)
 				}
 				return
@@ -156,8 +159,8 @@ func (d *Deliverer) listen(ctx context.Context) {
 	}
 }
 
-// drained asks for an endpoint's next deliveries. It never blocks. While somebody promotes for the endpoint, once more is enough.
-func (d *Deliverer) drained(endpointID string) {
+// ask has an endpoint's next deliveries promoted. It never blocks. While somebody promotes for the endpoint, once more is enough.
+func (d *Deliverer) ask(endpointID string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if _, asked := d.asked[endpointID]; asked {

@@ -32,7 +32,7 @@ func (b *bundle) startNodeWith(id string, workers, maxParked int) *node {
 	ledger := jobs.NewLedger(jobs.LedgerOptions{Pool: b.pool, Logger: quiet})
 	var err error
 	n.worker, err = jobs.NewWorker(jobs.WorkerOptions{Client: b.client, Pool: b.pool, Ledger: ledger, Logger: quiet, NodeID: id, Version: "test", Testing: true,
-		Queues: map[string]jobs.QueueConfig{jobs.QueueWebhook: {Workers: workers, Node: 4 * webhooks.LaneWindow, Cooldown: 5 * time.Millisecond, Poll: 20 * time.Millisecond}}},
+		Claimer: n.deliverer, Queues: map[string]jobs.QueueConfig{jobs.QueueWebhook: {Workers: workers, Node: 4 * webhooks.LaneWindow, Cooldown: 5 * time.Millisecond, Poll: 20 * time.Millisecond}}},
 		n.deliverer.Registrations()...)
 	if err != nil {
 		b.t.Fatal(err)

@@ -83,9 +83,12 @@ type lane struct {
 	promotedAt time.Time
 	// limit is the last task that may come while lower ones wait in the table; 0 is none. It was set at limitedAt, and the last
 	// task was sent back at heldAt, which the table shows a moment later.
-	limit      int64
-	limitedAt  time.Time
-	heldAt     time.Time
+	limit     int64
+	limitedAt time.Time
+	heldAt    time.Time
+	// claimedTo is the last task that was claimed; none below it waits in the table, as far as was seen at seenAt and told since.
+	claimedTo  int64
+	seenAt     time.Time
 	askedAt    time.Time // for a promotion, by look
 	progressAt time.Time
 	idleSince  time.Time
@@ -95,9 +98,10 @@ type lane struct {
 type lanes struct {
 	now       func() time.Time
 	maxParked int
-	// drained is told the id of an endpoint whose lane has room for its backlog, and unsure a lane one wide that does not know
-	// what comes first. Neither may block.
+	// drained is told the id of an endpoint whose lane has room for its backlog, left that of one whose lane was given up, and unsure
+	// a lane one wide that does not know what comes first. None may block.
 	drained func(endpointID string)
+	left    func(endpointID string)
 	unsure  func(ln *lane)
 
 	mu     sync.Mutex
@@ -105,8 +109,8 @@ type lanes struct {
 	parked int
 }
 
-func newLanes(now func() time.Time, maxParked int, drained func(endpointID string), unsure func(ln *lane)) *lanes {
-	return &lanes{now: now, maxParked: maxParked, drained: drained, unsure: unsure, byID: map[string]*lane{}}
+func newLanes(now func() time.Time, maxParked int, drained, left func(endpointID string), unsure func(ln *lane)) *lanes {
+	return &lanes{now: now, maxParked: maxParked, drained: drained, left: left, unsure: unsure, byID: map[string]*lane{}}
 }
 
 // hold returns the endpoint's lane, set to the target's limits. It stays in memory until enter or drop.
@@ -239,7 +243,7 @@ func (l *lanes) settled(ln *lane) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	ln.finished++
-	if ln.backlog && (ln.finished >= max(ln.appetite/4, 1) || ln.idle()) {
+	if ln.backlog && (ln.finished >= max(ln.appetite/2, 1) || ln.idle()) {
 		ln.finished = 0
 		l.drained(ln.endpointID)
 	}
@@ -294,6 +298,7 @@ func (l *lanes) handBack(ln *lane, taskID int64) error {
 		ln.order.expect(taskID)
 	}
 	ln.backlog, ln.heldAt = true, time.Now()
+	ln.lookAnew()
 	return jobs.Snooze(busyDelay, jobs.ReasonLaneBusy)
 }
 

@@ -127,6 +127,54 @@ func (l *lanes) wants(endpointID string) (appetite int, limit int64, own bool) {
 	return ln.appetite, ln.limit, true
 }
 
+// claim is what an endpoint's lane may take from the table at once. A lane that is not ours, or fails, or is paused, or has sent some back
+// to the table may not.
+func (l *lanes) claim(endpointID string) (c jobs.Claim, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	ln := l.byID[endpointID]
+	if ln == nil || !ln.lease.good() || ln.failing || ln.limit > 0 || l.now().Before(ln.pauseUntil) {
+		return c, false
+	}
+	now := time.Now()
+	if now.Sub(ln.seenAt) > shownAfter {
+		ln.claimedTo = 0
+	}
+	if ln.claimedTo == 0 {
+		ln.seenAt = now
+	}
+	return jobs.Claim{EndpointID: endpointID, Window: ln.appetite, After: ln.claimedTo}, true
+}
+
+// claimed takes in what a claim brought.
+func (l *lanes) claimed(c jobs.Claimed) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	ln := l.byID[c.EndpointID]
+	if ln == nil {
+		return
+	}
+	if len(c.IDs) > 0 && !ln.seenAt.IsZero() {
+		ln.claimedTo = c.IDs[len(c.IDs)-1]
+	}
+	l.brought(ln, c.IDs, c.Room)
+}
+
+// added notes that something new waits for an endpoint, and reports whether its lane is worked here.
+func (l *lanes) added(endpointID string) (own bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	ln := l.byID[endpointID]
+	if ln == nil || !ln.lease.good() {
+		return false
+	}
+	ln.lookAnew()
+	return true
+}
+
+// lookAnew has the next claim look at all that waits: something may have come before what was claimed.
+func (ln *lane) lookAnew() { ln.claimedTo, ln.seenAt = 0, time.Time{} }
+
 // promoted takes in what a promotion brought: ids, of as many as there was room for.
 func (l *lanes) promoted(endpointID string, ids []int64, room int) {
 	l.mu.Lock()
@@ -135,6 +183,11 @@ func (l *lanes) promoted(endpointID string, ids []int64, room int) {
 	if ln == nil {
 		return
 	}
+	l.brought(ln, ids, room)
+}
+
+// brought adapts the lane's appetite, and what it knows of its backlog.
+func (l *lanes) brought(ln *lane, ids []int64, room int) {
 	now := time.Now()
 	more := room <= 0 || len(ids) >= room
 	if len(ids) > 0 {

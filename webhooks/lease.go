@@ -153,7 +153,7 @@ func (l *lanes) duties() (renew, release []leaseRow) {
 			delete(l.byID, id)
 			release = append(release, row)
 			if ln.backlog { // The last promotion found no room, or failed.
-				l.drained(id)
+				l.left(id)
 			}
 		}
 	}

@@ -68,7 +68,7 @@ func (b *bench) riverPosts(ctx context.Context) (float64, error) {
 	defer done()
 	before := b.usage(nil)
 	rate, err := b.riverJobs(ctx, send)
-	b.figures.add("CPU seconds per 1,000, RP", "s", b.usage(nil).since(before)/float64(n)*1000)
+	b.addUsage("RP", b.usage(nil).since(before), n)
 	return rate, err
 }
 

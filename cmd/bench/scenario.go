@@ -88,56 +88,56 @@ func (b *bench) one(ctx context.Context, s scenario) (err error) {
 
 // backlog lets deliveries pile up behind endpoints that are paused, and measures how fast they go once the pause ends.
 func (b *bench) backlog(ctx context.Context, in *installation, name, against string, events, endpoints, width int) error {
-	rate, perThousand, err := b.drain(ctx, in, name, events, endpoints, width)
+	rate, used, err := b.drain(ctx, in, name, events, endpoints, width)
 	if err != nil {
 		return err
 	}
 	b.figures.add(name, "/s", rate)
 	b.figures.compare(name, against)
 	if len(in.nodes) == 1 {
-		b.figures.add("CPU seconds per 1,000, "+name, "s", perThousand)
+		b.addUsage(name, used, events*endpoints)
 	}
 	return nil
 }
 
-func (b *bench) drain(ctx context.Context, in *installation, name string, events, endpoints, width int) (rate, perThousand float64, err error) {
+func (b *bench) drain(ctx context.Context, in *installation, name string, events, endpoints, width int) (rate float64, used usage, err error) {
 	p, err := in.project(ctx, "Backlog")
 	if err != nil {
-		return 0, 0, err
+		return 0, used, err
 	}
 	n := events * endpoints
 	s := b.receiver.sink(n)
 	ids := make([]string, endpoints)
 	for i := range ids {
 		if ids[i], err = p.endpoint(ctx, s, width); err != nil {
-			return 0, 0, err
+			return 0, used, err
 		}
 		if _, err := in.endpoints.Pause(ctx, p.actor, ids[i]); err != nil {
-			return 0, 0, err
+			return 0, used, err
 		}
 	}
 	if err := p.publishMany(ctx, events, 2); err != nil {
-		return 0, 0, err
+		return 0, used, err
 	}
 	if err := in.pending(ctx, n); err != nil {
-		return 0, 0, err
+		return 0, used, err
 	}
 	stop, err := in.watch(ctx, name)
 	if err != nil {
-		return 0, 0, err
+		return 0, used, err
 	}
 	before, start := b.usage(in.nodes), time.Now()
 	for _, id := range ids {
 		if _, err := in.endpoints.Unpause(ctx, p.actor, id); err != nil {
-			return 0, 0, err
+			return 0, used, err
 		}
 	}
 	if err := s.wait(ctx); err != nil {
-		return 0, 0, err
+		return 0, used, err
 	}
 	took := time.Since(start)
-	cpu := b.usage(in.nodes).since(before)
-	return float64(n) / took.Seconds(), cpu / float64(n) * 1000, stop()
+	used = b.usage(in.nodes).since(before)
+	return float64(n) / took.Seconds(), used, stop()
 }
 
 // pending waits until n deliveries wait in the table.

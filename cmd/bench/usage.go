@@ -11,37 +11,49 @@ import (
 // ticksPerSecond is the unit of /proc/<pid>/stat, which Linux fixes at 100.
 const ticksPerSecond = 100
 
-// usage is CPU time in seconds of this process, the nodes and Postgres together.
-type usage float64
+// usage is CPU time in seconds: of Postgres, of the nodes, and of this process, which is the generator and the receiver.
+type usage struct{ postgres, nodes, bench float64 }
 
-func (u usage) since(before usage) float64 { return float64(u - before) }
+func (u usage) since(before usage) usage {
+	return usage{u.postgres - before.postgres, u.nodes - before.nodes, u.bench - before.bench}
+}
+
+func (u usage) all() float64 { return u.postgres + u.nodes + u.bench }
 
 // usage reads CPU times. Outside Linux they are zero.
 func (b *bench) usage(nodes []*node) usage {
-	roots := map[int]bool{os.Getpid(): true}
+	postmaster, _ := postmasterPID(b.data) // Where there is none nothing has its id, 0.
+	ours := map[int]bool{}
 	for _, n := range nodes {
-		roots[n.cmd.Process.Pid] = true
-	}
-	if pid, ok := postmasterPID(b.data); ok {
-		roots[pid] = true
+		ours[n.cmd.Process.Pid] = true
 	}
 	dirs, _ := filepath.Glob("/proc/[0-9]*") // The pattern is constant and sound.
-	total := 0.0
+	var u usage
 	for _, dir := range dirs {
 		s, ok := readStat(dir)
 		if !ok {
 			continue
 		}
 		switch {
-		case roots[s.pid] && s.pid == os.Getpid():
-			total += s.own // Its children are counted by themselves.
-		case roots[s.pid]:
-			total += s.own + s.reaped
-		case roots[s.parent] && s.parent != os.Getpid():
-			total += s.own
+		case s.pid == os.Getpid():
+			u.bench += s.own // Its children are counted by themselves.
+		case ours[s.pid]:
+			u.nodes += s.own + s.reaped
+		case s.pid == postmaster:
+			u.postgres += s.own + s.reaped
+		case s.parent == postmaster:
+			u.postgres += s.own
 		}
 	}
-	return usage(total)
+	return u
+}
+
+// addUsage adds what n of something took, and which part of it was Postgres' and the nodes'.
+func (b *bench) addUsage(name string, u usage, n int) {
+	per := 1000 / float64(n)
+	b.figures.add("CPU seconds per 1,000, "+name, "s", u.all()*per)
+	b.figures.add("of that Postgres, "+name, "s", u.postgres*per)
+	b.figures.add("of that the nodes, "+name, "s", u.nodes*per)
 }
 
 type stat struct {

@@ -126,7 +126,7 @@ func newApp(ctx context.Context, c Config, log *slog.Logger) (a *app, err error)
 	)
 	registrations = append(registrations, a.sender.Registrations()...)
 	a.worker, err = jobs.NewWorker(jobs.WorkerOptions{Client: a.client, Pool: a.db.pool, Ledger: a.ledger, Logger: log, NodeID: node, Version: version,
-		Periodic: periodic}, registrations...)
+		Claimer: a.deliverer, Periodic: periodic}, registrations...)
 	if err != nil {
 		return a, err
 	}
