@@ -12,8 +12,8 @@ import (
 	"entrega/internal/store"
 )
 
-// Claim asks for tasks of one endpoint that wait in the table, pending: they begin on this node in one step, without having been due
-// for all to see.
+// Claim asks for tasks of one endpoint whose lane this node holds. Those that wait in the table, pending, begin in one step, without
+// having been due for all to see.
 type Claim struct {
 	EndpointID string
 	// Window is how many tasks of the endpoint may be due or running then, at most.
@@ -46,25 +46,88 @@ type Claimer interface {
 // what those did who had the lock before.
 const lockLane = `select from endpoint_lanes where endpoint_id = $1 for update`
 
-// claimWaiting takes the first tasks that wait for an endpoint, as far as there is room. The ids are an array, so that no plan looks for
-// the tasks in any other way than by id, whatever the statistics say of their states.
-const claimWaiting = `
+// beginTasks makes tasks running on a node. The ids are an array, so that no plan looks for the tasks in any other way than by id,
+// whatever the statistics say of their states.
+const beginTasks = `
+	update river_job j set state = 'running', queue = $2, attempt = j.attempt + 1, attempted_at = now(),
+		scheduled_at = case j.state when 'pending' then now() else j.scheduled_at end,
+		attempted_by = array_append(j.attempted_by[greatest(array_length(j.attempted_by, 1) + 2 - $3::int, 1):], $1)
+	where j.id = any(array(select id from chosen)) and (j.state is not distinct from 'available' or j.state is not distinct from 'pending')
+	returning j.id, j.args, j.attempt, j.attempted_at, j.attempted_by, j.created_at, j.errors, j.kind, j.max_attempts, j.metadata,
+		j.priority, j.queue, j.scheduled_at, j.tags`
+
+// claimLane takes the first tasks of an endpoint whose lane the node holds, in the order of their ids: those that are due, in whichever
+// queue, and of those that wait as many as the window has room for.
+const claimLane = `
 	with open as materialized (
-		select $3::bigint - (select count(*) from (select from river_job where endpoint_id = $1 and state in ('available', 'running') limit $3) w) as room
-		from endpoint_lanes l join endpoints e on e.id = l.endpoint_id
-		where l.endpoint_id = $1 and l.holder = $2 and l.busy_until > now() and l.failing_since is null and coalesce(l.pause_until <= now(), true)
+		select hands.* from endpoint_lanes l join endpoints e on e.id = l.endpoint_id cross join lateral (
+			select count(*) filter (where state = 'running') as running, count(*) filter (where state = 'available') as available,
+			       count(*) filter (where state = 'available' and scheduled_at <= now()) as due
+			from (select state, scheduled_at from river_job where endpoint_id = l.endpoint_id and state in ('running', 'available') limit $5) w) hands
+		where l.endpoint_id = $4 and l.holder = $1 and l.busy_until > now() and l.failing_since is null and coalesce(l.pause_until <= now(), true)
 		  and e.deleted_at is null and e.disabled_at is null and e.paused_at is null
-	), claimed as (
-		update river_job j set state = 'running', queue = $4, attempt = j.attempt + 1, attempted_at = now(), scheduled_at = now(),
-			attempted_by = array_append(j.attempted_by[greatest(array_length(j.attempted_by, 1) + 2 - $6::int, 1):], $2)
-		where j.id = any(array(
-				select id from river_job where endpoint_id = $1 and state = 'pending' and id > $5
-				order by id limit coalesce((select least(greatest(room, 0), $7) from open), 0))) -- no limit would be all
-		  and j.state is not distinct from 'pending'
-		returning j.id, j.args, j.attempt, j.attempted_at, j.attempted_by, j.created_at, j.errors, j.kind, j.max_attempts, j.metadata,
-			j.priority, j.queue, j.scheduled_at, j.tags
-	)
-	select open.room, claimed.* from open left join claimed on true order by claimed.id`
+	), room as materialized (
+		select least(greatest($5 - running, 0), $6, greatest($5 - running - available, 0) + due) as n, greatest($5 - running - available, 0) as waiting from open
+		union all select 0, 0 where not exists (select from open) -- no limit would be all
+	), chosen as materialized (
+		select id from (
+			(select id from river_job where endpoint_id = $4 and state = 'available' and scheduled_at <= now() order by id limit (select n from room))
+			union all
+			(select id from river_job where endpoint_id = $4 and state = 'pending' and id > $7 order by id limit (select waiting from room))
+		) w order by id limit (select n from room)
+	), begun as (` + beginTasks + `)
+	select room.n, begun.* from open cross join room left join begun on true order by begun.id`
+
+// fetchDue takes what is due in a queue that all nodes work, as River does, with regard to lanes: of one that nobody holds it takes a few,
+// whose workers get its lease and then claim the rest, and of one that another node holds none: that node claims them, and TakeOwn finds
+// what it does not.
+const fetchDue = `
+	with first as materialized (
+		select j.id, j.priority, j.scheduled_at, j.endpoint_id from river_job j
+		where j.state = 'available' and j.queue = $2 and j.scheduled_at <= now()
+		order by j.priority, j.scheduled_at, j.id limit $6
+	), held as materialized (
+		select l.endpoint_id, l.holder from endpoint_lanes l join nodes n on n.id = l.holder
+		where l.endpoint_id in (select endpoint_id from first) and l.busy_until > now() and n.seen_at > now() - make_interval(secs => $5)
+	), ranked as materialized (
+		select f.*, h.holder, row_number() over (partition by f.endpoint_id order by f.priority, f.scheduled_at, f.id) as place
+		from first f left join held h on h.endpoint_id = f.endpoint_id
+	), chosen as materialized (
+		select id from river_job where state = 'available' and id = any(array(
+			select id from ranked where endpoint_id is null or holder = $1 or holder is null and place <= $7
+			order by priority, scheduled_at, id limit $4))
+		for update skip locked
+	), begun as (` + beginTasks + `)
+	select 0, begun.* from begun order by begun.priority, begun.scheduled_at, begun.id`
+
+const (
+	// lookedAt is how many due tasks are looked at in one fetch.
+	lookedAt = 2000
+	// enterWith is how many tasks of a lane that nobody holds a node takes at once.
+	enterWith = 4
+)
+
+// fetch takes up to most tasks that are due in a queue of all nodes.
+func fetch(ctx context.Context, db store.DB, nodeID, queue string, most, keepBy int) ([]*rivertype.JobRow, error) {
+	rows, err := db.Query(ctx, fetchDue, nodeID, queue, keepBy, most, nodeDeadAfter.Seconds(), lookedAt, enterWith)
+	if err != nil {
+		return nil, fmt.Errorf("fetch what is due: %w", err)
+	}
+	defer rows.Close()
+	var jobs []*rivertype.JobRow
+	for rows.Next() {
+		var none int
+		job, err := scanBegun(rows, &none)
+		if err != nil {
+			return nil, fmt.Errorf("fetch what is due: %w", err)
+		}
+		jobs = append(jobs, job)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, fmt.Errorf("fetch what is due: %w", err)
+	}
+	return jobs, nil
+}
 
 // claim asks the table for many endpoints in one round trip, for most tasks at most, which the endpoints share. What it returns as
 // running is committed.
@@ -75,10 +138,10 @@ func claim(ctx context.Context, db store.DB, nodeID, queue string, most, keepBy 
 	batch := &pgx.Batch{}
 	for _, c := range claims {
 		batch.Queue(lockLane, c.EndpointID)
-		batch.Queue(claimWaiting, c.EndpointID, nodeID, c.Window, queue, c.After, keepBy, share).Query(func(rows pgx.Rows) error {
+		batch.Queue(claimLane, nodeID, queue, keepBy, c.EndpointID, c.Window, share, c.After).Query(func(rows pgx.Rows) error {
 			got := Claimed{Claim: c, Refused: true}
 			for rows.Next() {
-				job, err := scanClaimed(rows, &got.Room)
+				job, err := scanBegun(rows, &got.Room)
 				if err != nil {
 					return err
 				}
@@ -87,7 +150,6 @@ func claim(ctx context.Context, db store.DB, nodeID, queue string, most, keepBy 
 					jobs, got.IDs = append(jobs, job), append(got.IDs, job.ID)
 				}
 			}
-			got.Room = min(got.Room, share)
 			done = append(done, got)
 			return rows.Err()
 		})
@@ -98,8 +160,8 @@ func claim(ctx context.Context, db store.DB, nodeID, queue string, most, keepBy 
 	return jobs, done, nil
 }
 
-// scanClaimed reads a row of claimWaiting; there is no job in it when nothing waited.
-func scanClaimed(rows pgx.Rows, room *int) (*rivertype.JobRow, error) {
+// scanBegun reads a row of what began; there is no job in it when nothing did.
+func scanBegun(rows pgx.Rows, room *int) (*rivertype.JobRow, error) {
 	var id *int64
 	var attempt, max, priority *int
 	var kind, queue *string

@@ -67,8 +67,12 @@ type executor struct {
 // JobGetAvailable fetches. River's producer of a queue is one goroutine.
 func (e *executor) JobGetAvailable(ctx context.Context, params *riverdriver.JobGetAvailableParams) (*riverdriver.JobGetAvailableResult, error) {
 	d := e.driver
-	if params.Queue != d.queue || d.claimer == nil {
+	switch {
+	case d.claimer == nil || params.Queue != d.queue && params.Queue != QueueWebhook:
 		return e.Executor.JobGetAvailable(ctx, params)
+	case params.Queue == QueueWebhook:
+		jobs, err := fetch(ctx, d.pool, d.nodeID, params.Queue, params.MaxToLock, params.MaxAttemptedBy)
+		return &riverdriver.JobGetAvailableResult{Jobs: jobs}, err
 	}
 	claimed := d.claim(ctx, params.MaxToLock, params.MaxAttemptedBy)
 	rest := *params

@@ -69,6 +69,23 @@ func AdoptOrphans(ctx context.Context, db store.DB) (int, error) {
 	return total, nil
 }
 
+// TakeOwn moves what has been due in the queue of all nodes for some seconds, of lanes that a node holds, into the node's own queue. The
+// others leave it there.
+func TakeOwn(ctx context.Context, db store.DB, nodeID string) error {
+	tag, err := db.Exec(ctx, `
+		update river_job j set queue = $2 from endpoint_lanes l
+		where l.holder = $3 and l.busy_until > now() and j.endpoint_id = l.endpoint_id
+		  and j.state = 'available' and j.queue = $1 and j.scheduled_at < now() - make_interval(secs => 2)`,
+		QueueWebhook, NodeQueue(QueueWebhook, nodeID), nodeID)
+	if err != nil {
+		return fmt.Errorf("take what is due of a node's lanes: %w", err)
+	}
+	if tag.RowsAffected() == 0 {
+		return nil
+	}
+	return Nudge(ctx, db, NodeQueue(QueueWebhook, nodeID))
+}
+
 // MoveTo puts the attempt's task into another queue, for when it comes back after a snooze.
 func (a *Attempt) MoveTo(ctx context.Context, db store.DB, queue string) error {
 	_, err := db.Exec(ctx, `update river_job set queue = $2 where id = $1 and project_id is not distinct from nullif($3, '')`, a.TaskID, queue, a.ProjectID)

@@ -247,6 +247,7 @@ func (d *Deliverer) sweep(ctx context.Context) {
 		_, err = promote(ctx, d.pool, promoter{now: d.now(), want: laneWindow}, ids...)
 	}
 	d.complain(ctx, "sweep for waiting deliveries", err)
+	d.complain(ctx, "take what is due of the lanes here", jobs.TakeOwn(ctx, d.pool, d.nodeID))
 	_, err = jobs.AdoptOrphans(ctx, d.pool)
 	d.complain(ctx, "take over from nodes that are no more", err)
 }

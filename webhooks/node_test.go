@@ -63,7 +63,7 @@ func TestNodes_ALiveHoldersLeaseIsRespected(t *testing.T) {
 	if state := b.states(e)["pending"]; state != 1 {
 		t.Errorf("a node promoted for a lane that another holds: %v", b.states(e))
 	}
-	b.exec(`update river_job set state = 'available' where id = $1`, id)
+	b.exec(`update river_job set state = 'available', queue = $2 where id = $1`, id, jobs.NodeQueue(jobs.QueueWebhook, "node_a"))
 	b.await("the delivery to be put off", func() bool { return b.task(id).Reason == "lane_elsewhere" })
 	const queue = `select queue from river_job where id = $1`
 	if got, want := value[string](b, queue, id), jobs.NodeQueue(jobs.QueueWebhook, "node_live"); got != want {

@@ -7,7 +7,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"entrega/internal/seal"
 	"entrega/internal/store"
 	"entrega/internal/tenant"
 )
@@ -135,29 +134,6 @@ func (s *Endpoints) ListSecrets(ctx context.Context, db store.DB, project, id st
 	secrets, err := pgx.CollectRows(rows, pgx.RowToStructByName[SecretInfo])
 	if err != nil {
 		return nil, fmt.Errorf("list secrets: %w", err)
-	}
-	return secrets, nil
-}
-
-// openSecrets reads an endpoint's secrets for signing, newest first.
-func openSecrets(ctx context.Context, db store.DB, box *seal.Box, project, endpointID string) ([]secret, error) {
-	rows, err := db.Query(ctx, `
-		select id, sealed, created_at, coalesce(expires_at, '0001-01-01Z') from endpoint_secrets
-		where project_id = $1 and endpoint_id = $2 order by created_at desc, id desc`, project, endpointID)
-	if err != nil {
-		return nil, fmt.Errorf("read secrets: %w", err)
-	}
-	secrets, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (secret, error) {
-		var s secret
-		var sealed []byte
-		if err := row.Scan(&s.id, &sealed, &s.createdAt, &s.expiresAt); err != nil {
-			return s, err
-		}
-		s.key, err = box.Open(sealed, sealTableSecrets, s.id)
-		return s, err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("read secrets: %w", err)
 	}
 	return secrets, nil
 }

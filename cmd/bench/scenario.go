@@ -94,9 +94,7 @@ func (b *bench) backlog(ctx context.Context, in *installation, name, against str
 	}
 	b.figures.add(name, "/s", rate)
 	b.figures.compare(name, against)
-	if len(in.nodes) == 1 {
-		b.addUsage(name, used, events*endpoints)
-	}
+	b.addUsage(name, used, events*endpoints)
 	return nil
 }
 

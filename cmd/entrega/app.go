@@ -21,7 +21,7 @@ import (
 
 // poolSize is how many connections one node takes at most: what its fetchers, ledger writers, lanes, relay and panel want at once.
 // Deliveries in flight hold none.
-const poolSize = 40
+const poolSize = 20
 
 // leastPool is what a node needs so that none of its parts can starve another.
 const leastPool = 12
