@@ -21,8 +21,9 @@ import (
 
 const (
 	ledgerGroupRows    = 500                  // rows in one commit at most
-	ledgerGroupWait    = 2 * time.Millisecond // how long a commit waits for company, once there was some
-	ledgerWriters      = 1
+	ledgerGroupEnough  = 64                   // rows for which a commit waits no longer
+	ledgerGroupWait    = 8 * time.Millisecond // how long a commit waits for company, once there was some
+	ledgerWriters      = 2
 	ledgerWriteTimeout = 10 * time.Second
 )
 
@@ -133,7 +134,7 @@ func (l *Ledger) gather(first *entry, wait bool) []*entry {
 			continue
 		default:
 		}
-		if timeout == nil {
+		if timeout == nil || len(group) >= ledgerGroupEnough {
 			return group
 		}
 		select {
