@@ -39,6 +39,7 @@ func (a *app) run(ctx context.Context, without []string, ready func()) error {
 	var running sync.WaitGroup
 	defer running.Wait()
 
+	running.Go(func() { paceCollector(ctx) })
 	stopWork := func() error { return nil }
 	if !slices.Contains(without, "work") {
 		stop, err := a.startWork(ctx, &running)
