@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"runtime/debug"
 	"time"
 
@@ -141,7 +142,11 @@ func (r *run) settle(ctx context.Context, err error) error {
 	} else if recordErr := r.recordAndMark(ctx, d, rec); recordErr != nil {
 		return recordErr
 	}
-	w.log.InfoContext(ctx, "attempt", "project_id", r.meta.ProjectID, "job_id", r.row.ID, "kind", r.row.Kind,
+	level := slog.LevelInfo
+	if d.Verdict == VerdictAccepted {
+		level = slog.LevelDebug // It is the rule, and the ledger has it.
+	}
+	w.log.Log(ctx, level, "attempt", "project_id", r.meta.ProjectID, "job_id", r.row.ID, "kind", r.row.Kind,
 		"attempt", r.attempt.Number, "decision", string(d.Verdict), "reason", d.Reason)
 	return r.answer(d, err)
 }
