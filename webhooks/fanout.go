@@ -75,7 +75,7 @@ func (e fanoutEndpoint) skip(ev fanoutEvent, now time.Time) SkipReason {
 
 const (
 	// fanoutMost bounds the events of one transaction, fanoutDeliveries about how many deliveries it makes of them.
-	fanoutMost       = 1000
+	fanoutMost       = 200
 	fanoutDeliveries = 5000
 )
 

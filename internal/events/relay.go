@@ -18,7 +18,7 @@ const (
 	// channel is what the trigger on events notifies.
 	channel = "entrega_event"
 	// defaultBatch is how many events one transaction hands over.
-	defaultBatch = 500
+	defaultBatch = 100
 	// defaultSweepEvery finds what no notification told of: they are lost while nobody listens.
 	defaultSweepEvery = time.Minute
 	// defaultSweepSoon is the pace while events that failed wait for their turn, and while the relay is deaf.
@@ -32,7 +32,7 @@ type RelayOptions struct {
 	Pool   *pgxpool.Pool
 	Client *jobs.Client
 	Logger *slog.Logger
-	// Batch is how many events one transaction hands over; 500 when zero.
+	// Batch is how many events one transaction hands over; 100 when zero.
 	Batch int
 }
 
