@@ -324,6 +324,10 @@ func (b *bench) flood(ctx context.Context, in *installation) error {
 	if err != nil {
 		return err
 	}
+	stop, err := in.watch(ctx, "flood: another project publishes 100,000")
+	if err != nil {
+		return err
+	}
 	// Up to where the flood has been stored it is the generator and the publishing that compete; both belong to it.
 	err = parallel(ctx, 2, func(ctx context.Context, i int) error {
 		if i == 0 {
@@ -335,7 +339,7 @@ func (b *bench) flood(ctx context.Context, in *installation) error {
 		return err
 	}
 	flooded, err := s.drain(ctx)
-	if err != nil {
+	if err := errors.Join(err, stop()); err != nil {
 		return err
 	}
 	b.figures.add("flood: a calm project alone, p99", " ms", ms(quantile(idle, 0.99)))
