@@ -1,0 +1,159 @@
+package jobs
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/riverqueue/river/rivertype"
+)
+
+// lanes makes two live nodes, and endpoints whose lanes are held by the given nodes; "" is nobody.
+func (b *bundle) lanes(holders map[string]string) {
+	b.t.Helper()
+	exec := func(sql string, args ...any) {
+		if _, err := b.pool.Exec(b.t.Context(), sql, args...); err != nil {
+			b.t.Fatal(err)
+		}
+	}
+	exec(`insert into projects (id, name) values ($1, 'Test')`, testProject)
+	exec(`insert into nodes (id, host, version) values ('node_a', 'h', '1'), ('node_b', 'h', '1')`)
+	for endpoint, holder := range holders {
+		exec(`insert into endpoints (id, project_id, url) values ($1, $2, 'https://example.com')`, endpoint, testProject)
+		exec(`insert into endpoint_lanes (endpoint_id, project_id) values ($1, $2) on conflict do nothing`, endpoint, testProject)
+		exec(`update endpoint_lanes set holder = nullif($2, ''), busy_until = now() + interval '30 seconds' where endpoint_id = $1`, endpoint, holder)
+	}
+}
+
+func (b *bundle) waiting(n int, endpoint string) (ids []int64) {
+	b.t.Helper()
+	for range n {
+		ids = append(ids, b.insert(Insert{ProjectID: testProject, EndpointID: endpoint, Pending: true}))
+	}
+	return ids
+}
+
+func (b *bundle) due(n int, endpoint string) (ids []int64) {
+	b.t.Helper()
+	for range n {
+		ids = append(ids, b.insert(Insert{ProjectID: testProject, EndpointID: endpoint}))
+	}
+	return ids
+}
+
+func idsOf(rows []*rivertype.JobRow) (ids []int64) {
+	for _, row := range rows {
+		ids = append(ids, row.ID)
+	}
+	return ids
+}
+
+func (b *bundle) claim(most int, claims ...Claim) ([]int64, []Claimed) {
+	b.t.Helper()
+	rows, done, err := claim(b.t.Context(), b.pool, "node_a", NodeQueue(QueueWebhook, "node_a"), most, 100, claims)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	for _, row := range rows {
+		if row.State != rivertype.JobStateRunning || row.Attempt != 1 || row.Queue != NodeQueue(QueueWebhook, "node_a") || len(row.AttemptedBy) != 1 ||
+			row.Kind != deliverKind.Name || len(row.EncodedArgs) == 0 || row.AttemptedAt == nil {
+			b.t.Errorf("task %d began as %+v", row.ID, row)
+		}
+	}
+	return idsOf(rows), done
+}
+
+func TestClaim_TakesTheFirstAsFarAsTheWindowHasRoom(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.lanes(map[string]string{"endpoint_1": "node_a"})
+	due := b.due(2, "endpoint_1")
+	waiting := b.waiting(5, "endpoint_1")
+
+	ids, done := b.claim(100, Claim{EndpointID: "endpoint_1", Window: 4})
+	if diff := cmp.Diff([]int64{due[0], due[1], waiting[0], waiting[1]}, ids); diff != "" {
+		t.Errorf("claimed (-want +got):\n%s", diff)
+	}
+	if done[0].Refused || done[0].Room != 4 {
+		t.Errorf("what came of it: %+v", done[0])
+	}
+	if ids, done = b.claim(100, Claim{EndpointID: "endpoint_1", Window: 4}); len(ids) != 0 || done[0].Room != 0 || done[0].Refused {
+		t.Errorf("claimed %v with a full window: %+v", ids, done)
+	}
+	if ids, _ = b.claim(1, Claim{EndpointID: "endpoint_1", Window: 100, After: waiting[2]}); len(ids) != 1 || ids[0] != waiting[3] {
+		t.Errorf("claimed %v, want %d: one, behind %d", ids, waiting[3], waiting[2])
+	}
+}
+
+func TestClaim_RefusedTakesNothing(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.lanes(map[string]string{"endpoint_other": "node_b", "endpoint_free": "", "endpoint_paused": "node_a", "endpoint_failing": "node_a", "endpoint_disabled": "node_a"})
+	for _, sql := range []string{
+		`update endpoints set paused_at = now() where id = 'endpoint_paused'`,
+		`update endpoint_lanes set failing_since = now() where endpoint_id = 'endpoint_failing'`,
+		`update endpoints set disabled_at = now(), disabled_reason = 'test' where id = 'endpoint_disabled'`,
+	} {
+		if _, err := b.pool.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, endpoint := range []string{"endpoint_other", "endpoint_free", "endpoint_paused", "endpoint_failing", "endpoint_disabled", "endpoint_unknown"} {
+		b.waiting(2, endpoint)
+		if ids, done := b.claim(100, Claim{EndpointID: endpoint, Window: 100}); len(ids) != 0 || !done[0].Refused {
+			t.Errorf("%s: claimed %v, %+v", endpoint, ids, done)
+		}
+	}
+	var begun int
+	if err := b.pool.QueryRow(t.Context(), `select count(*) from river_job where state <> 'pending'`).Scan(&begun); err != nil || begun != 0 {
+		t.Errorf("%d tasks left the table, %v", begun, err)
+	}
+}
+
+func TestFetch_LeavesLanesToTheirHolders(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.lanes(map[string]string{"endpoint_mine": "node_a", "endpoint_other": "node_b", "endpoint_free": ""})
+	mine, others, free := b.due(enterWith+2, "endpoint_mine"), b.due(3, "endpoint_other"), b.due(enterWith+2, "endpoint_free")
+	plain := b.insert(Insert{ProjectID: testProject})
+
+	fetched := func() []int64 {
+		rows, err := fetch(t.Context(), b.pool, "node_a", QueueWebhook, 100, 100)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return idsOf(rows)
+	}
+	want := append(append(append([]int64{}, mine...), free[:enterWith]...), plain)
+	if diff := cmp.Diff(want, fetched()); diff != "" {
+		t.Errorf("fetched (-want +got):\n%s", diff)
+	}
+	if _, err := b.pool.Exec(t.Context(), `update nodes set seen_at = now() - interval '6 seconds' where id = 'node_b'`); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(append(append([]int64{}, others...), free[enterWith:]...), fetched()); diff != "" {
+		t.Errorf("fetched once the other node was silent (-want +got):\n%s", diff)
+	}
+}
+
+func TestTakeOwn_FindsWhatOthersLeaveAlone(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.lanes(map[string]string{"endpoint_mine": "node_a", "endpoint_other": "node_b"})
+	b.due(1, "endpoint_mine")
+	b.due(1, "endpoint_other")
+	if err := TakeOwn(t.Context(), b.pool, "node_a"); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{QueueWebhook, QueueWebhook}, b.queues(t)); diff != "" {
+		t.Errorf("what came a moment ago (-want +got):\n%s", diff)
+	}
+	if _, err := b.pool.Exec(t.Context(), `update river_job set scheduled_at = now() - interval '3 seconds'`); err != nil {
+		t.Fatal(err)
+	}
+	if err := TakeOwn(t.Context(), b.pool, "node_a"); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{NodeQueue(QueueWebhook, "node_a"), QueueWebhook}, b.queues(t)); diff != "" {
+		t.Errorf("queues (-want +got):\n%s", diff)
+	}
+}

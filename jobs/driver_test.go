@@ -1,0 +1,82 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/riverqueue/river/riverdriver"
+	"github.com/riverqueue/river/rivertype"
+)
+
+func TestCompleted_RiverTellsOnlyOfTheOthers(t *testing.T) {
+	t.Parallel()
+	c := &completed{rows: map[int64]*rivertype.JobRow{}}
+	c.add(&rivertype.JobRow{ID: 2, State: rivertype.JobStateCompleted})
+	attempt := 3
+	all := &riverdriver.JobSetStateIfRunningManyParams{
+		ID: []int64{1, 2}, Attempt: []*int{&attempt, nil}, ErrData: [][]byte{[]byte(`{}`), nil}, FinalizedAt: []*time.Time{nil, nil},
+		MetadataDoMerge: []bool{true, false}, MetadataUpdates: [][]byte{[]byte(`{"a":1}`), nil}, ScheduledAt: []*time.Time{nil, nil},
+		State: []rivertype.JobState{rivertype.JobStateRetryable, rivertype.JobStateCompleted}, Schema: "entrega",
+	}
+	rest, rows := c.without(all)
+	if len(rows) != 1 || rows[0].ID != 2 {
+		t.Errorf("rows that are known: %v", rows)
+	}
+	if len(rest.ID) != 1 || rest.ID[0] != 1 || *rest.Attempt[0] != 3 || string(rest.ErrData[0]) != `{}` || !rest.MetadataDoMerge[0] ||
+		string(rest.MetadataUpdates[0]) != `{"a":1}` || rest.State[0] != rivertype.JobStateRetryable || rest.Schema != "entrega" ||
+		len(rest.ScheduledAt) != 1 || len(rest.FinalizedAt) != 1 {
+		t.Errorf("what River tells of the other: %+v", rest)
+	}
+	if again, rows := c.without(all); len(rows) != 0 || len(again.ID) != 2 {
+		t.Errorf("the second time %d are known, want none: it is told once", len(rows))
+	}
+}
+
+// silent is a listener to which nobody notifies anything, but for what is put into notes.
+type silent struct {
+	riverdriver.Listener
+	notes chan *riverdriver.Notification
+}
+
+// WaitForNotification waits.
+func (s silent) WaitForNotification(ctx context.Context) (*riverdriver.Notification, error) {
+	select {
+	case n := <-s.notes:
+		return n, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func TestListener_TellsOfWhatTheNodeWants(t *testing.T) {
+	t.Parallel()
+	wanted, notes := make(chan struct{}, 1), make(chan *riverdriver.Notification, 1)
+	d := newDriver(nil, "node_a", nil)
+	l := &listener{Listener: silent{notes: notes}, driver: d, wanted: wanted}
+
+	wanted <- struct{}{}
+	n, err := l.WaitForNotification(t.Context())
+	if err != nil || n.Topic != "river_insert" || n.Payload != `{"queue":"webhook_of_node_a"}` {
+		t.Fatalf("a wish brought %+v, %v", n, err)
+	}
+	if d.due.Load() {
+		t.Error("a wish makes nothing due")
+	}
+
+	notes <- &riverdriver.Notification{Topic: "river_insert", Payload: `{"queue":"webhook_of_node_b"}`}
+	if n, err = l.WaitForNotification(t.Context()); err != nil || n.Payload != `{"queue":"webhook_of_node_b"}` || d.due.Load() {
+		t.Errorf("a notification for another node brought %+v, %v, due %t", n, err, d.due.Load())
+	}
+	notes <- &riverdriver.Notification{Topic: "river_insert", Payload: `{"queue":"webhook_of_node_a"}`}
+	if n, err = l.WaitForNotification(t.Context()); err != nil || n == nil || !d.due.Load() {
+		t.Errorf("a notification for this node brought %+v, %v, due %t", n, err, d.due.Load())
+	}
+
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := l.WaitForNotification(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("the end of the context brought %v", err)
+	}
+}
