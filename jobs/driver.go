@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -25,6 +26,7 @@ const askedEvery = 200 * time.Millisecond
 type driver struct {
 	*riverpgxv5.Driver
 	pool    *pgxpool.Pool
+	log     *slog.Logger
 	nodeID  string
 	queue   string
 	claimer Claimer
@@ -35,8 +37,8 @@ type driver struct {
 	completed *completed
 }
 
-func newDriver(pool *pgxpool.Pool, nodeID string, claimer Claimer) *driver {
-	d := &driver{Driver: riverpgxv5.New(pool), pool: pool, nodeID: nodeID, queue: NodeQueue(QueueWebhook, nodeID), claimer: claimer,
+func newDriver(pool *pgxpool.Pool, log *slog.Logger, nodeID string, claimer Claimer) *driver {
+	d := &driver{Driver: riverpgxv5.New(pool), pool: pool, log: log, nodeID: nodeID, queue: NodeQueue(QueueWebhook, nodeID), claimer: claimer,
 		due: new(atomic.Bool), completed: &completed{rows: map[int64]*rivertype.JobRow{}}}
 	// A map of strings can be encoded.
 	d.wake, _ = json.Marshal(map[string]string{"queue": d.queue})
@@ -103,6 +105,7 @@ func (d *driver) claim(ctx context.Context, most, keepBy int) []*rivertype.JobRo
 	}
 	jobs, done, err := claim(ctx, d.pool, d.nodeID, d.queue, most, keepBy, claims)
 	if err != nil {
+		d.log.WarnContext(ctx, "what waits for the lanes here could not be claimed; it is promoted instead", "error", err)
 		done = done[:0]
 		for _, c := range claims {
 			done = append(done, Claimed{Claim: c, Refused: true})

@@ -53,7 +53,7 @@ func (s silent) WaitForNotification(ctx context.Context) (*riverdriver.Notificat
 func TestListener_TellsOfWhatTheNodeWants(t *testing.T) {
 	t.Parallel()
 	wanted, notes := make(chan struct{}, 1), make(chan *riverdriver.Notification, 1)
-	d := newDriver(nil, "node_a", nil)
+	d := newDriver(nil, nil, "node_a", nil)
 	l := &listener{Listener: silent{notes: notes}, driver: d, wanted: wanted}
 
 	wanted <- struct{}{}

@@ -108,7 +108,7 @@ func NewWorker(o WorkerOptions, registrations ...Registration) (*Worker, error) 
 			return nil, err
 		}
 	}
-	w.driver = newDriver(o.Pool, w.node.ID, o.Claimer)
+	w.driver = newDriver(o.Pool, o.Logger, w.node.ID, o.Claimer)
 	rc, err := river.NewClient(w.driver, w.riverConfig(o, workers))
 	if err != nil {
 		return nil, fmt.Errorf("make River's client: %w", err)
