@@ -1,6 +1,7 @@
 package webhooks_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -183,6 +184,7 @@ func TestDelete_EndsWhatWaits(t *testing.T) {
 	const n = 3 * webhooks.LaneWindow
 	b.publish(names("order", n)...)
 	b.await("the first attempt to be under way", func() bool { return r.count() == 1 })
+	b.considered(fmt.Sprintf("order-%04d", n))
 	if err := b.endpoints.DeleteEndpoint(b.ctx, b.owner, e); err != nil {
 		t.Fatal(err)
 	}

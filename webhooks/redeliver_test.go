@@ -1,6 +1,7 @@
 package webhooks_test
 
 import (
+	"fmt"
 	"net/http"
 	"slices"
 	"testing"
@@ -151,11 +152,13 @@ func TestRedeliver_ManyGoThroughTheWindowInOrder(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	r := b.receiver()
-	r.answers(status(410))
+	release := r.hangs(410)
 	e := b.create(webhooks.Settings{URL: r.url}).Endpoint.ID
 	b.start()
 	const many = 450 // More than two chunks.
 	b.publish(names("order", many)...)
+	b.considered(fmt.Sprintf("order-%04d", many)) // Before the endpoint is disabled.
+	release()
 	b.await("all to be discarded", func() bool { return b.states(e)["discarded"] == many })
 	if n := r.count(); n != 1 {
 		t.Errorf("%d requests to an endpoint that is gone, want 1", n)
