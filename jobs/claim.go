@@ -107,32 +107,36 @@ const (
 	enterWith = 4
 )
 
+// begun are tasks that are running now. What is broken has an error that cannot be read: River fails its attempt, and nothing else is lost.
+type begun struct {
+	jobs   []*rivertype.JobRow
+	broken map[int64]error
+}
+
 // fetch takes up to most tasks that are due in a queue of all nodes.
-func fetch(ctx context.Context, db store.DB, nodeID, queue string, most, keepBy int) ([]*rivertype.JobRow, error) {
+func fetch(ctx context.Context, db store.DB, nodeID, queue string, most, keepBy int) (begun, error) {
+	var b begun
 	rows, err := db.Query(ctx, fetchDue, nodeID, queue, keepBy, most, nodeDeadAfter.Seconds(), lookedAt, enterWith)
 	if err != nil {
-		return nil, fmt.Errorf("fetch what is due: %w", err)
+		return b, fmt.Errorf("fetch what is due: %w", err)
 	}
 	defer rows.Close()
-	var jobs []*rivertype.JobRow
 	for rows.Next() {
 		var none int
-		job, err := scanBegun(rows, &none)
-		if err != nil {
-			return nil, fmt.Errorf("fetch what is due: %w", err)
+		if _, err := b.scan(rows, &none); err != nil {
+			return b, fmt.Errorf("fetch what is due: %w", err)
 		}
-		jobs = append(jobs, job)
 	}
 	if err := rows.Err(); err != nil {
-		return nil, fmt.Errorf("fetch what is due: %w", err)
+		return b, fmt.Errorf("fetch what is due: %w", err)
 	}
-	return jobs, nil
+	return b, nil
 }
 
 // claim asks the table for many endpoints in one round trip, for most tasks at most, which the endpoints share. What it returns as
 // running is committed.
-func claim(ctx context.Context, db store.DB, nodeID, queue string, most, keepBy int, claims []Claim) ([]*rivertype.JobRow, []Claimed, error) {
-	var jobs []*rivertype.JobRow
+func claim(ctx context.Context, db store.DB, nodeID, queue string, most, keepBy int, claims []Claim) (begun, []Claimed, error) {
+	var b begun
 	done := make([]Claimed, 0, len(claims))
 	share := most / max(1, len(claims))
 	batch := &pgx.Batch{}
@@ -141,13 +145,13 @@ func claim(ctx context.Context, db store.DB, nodeID, queue string, most, keepBy 
 		batch.Queue(claimLane, nodeID, queue, keepBy, c.EndpointID, c.Window, share, c.After).Query(func(rows pgx.Rows) error {
 			got := Claimed{Claim: c, Refused: true}
 			for rows.Next() {
-				job, err := scanBegun(rows, &got.Room)
+				id, err := b.scan(rows, &got.Room)
 				if err != nil {
 					return err
 				}
 				got.Refused = false
-				if job != nil {
-					jobs, got.IDs = append(jobs, job), append(got.IDs, job.ID)
+				if id != 0 {
+					got.IDs = append(got.IDs, id)
 				}
 			}
 			done = append(done, got)
@@ -155,23 +159,23 @@ func claim(ctx context.Context, db store.DB, nodeID, queue string, most, keepBy 
 		})
 	}
 	if err := db.SendBatch(ctx, batch).Close(); err != nil {
-		return nil, nil, fmt.Errorf("claim tasks that wait: %w", err)
+		return begun{}, nil, fmt.Errorf("claim tasks that wait: %w", err)
 	}
-	return jobs, done, nil
+	return b, done, nil
 }
 
-// scanBegun reads a row of what began; there is no job in it when nothing did.
-func scanBegun(rows pgx.Rows, room *int) (*rivertype.JobRow, error) {
+// scan adds a row of what began, and returns its id; 0 is a row that says only that nothing did.
+func (b *begun) scan(rows pgx.Rows, room *int) (taskID int64, err error) {
 	var id *int64
 	var attempt, max, priority *int
 	var kind, queue *string
 	var attemptedAt, createdAt, scheduledAt *time.Time
 	var failures [][]byte
 	job := &rivertype.JobRow{State: rivertype.JobStateRunning}
-	err := rows.Scan(room, &id, &job.EncodedArgs, &attempt, &attemptedAt, &job.AttemptedBy, &createdAt, &failures, &kind, &max, &job.Metadata,
+	err = rows.Scan(room, &id, &job.EncodedArgs, &attempt, &attemptedAt, &job.AttemptedBy, &createdAt, &failures, &kind, &max, &job.Metadata,
 		&priority, &queue, &scheduledAt, &job.Tags)
 	if err != nil || id == nil {
-		return nil, err
+		return 0, err
 	}
 	job.ID, job.Attempt, job.MaxAttempts, job.Priority, job.Kind, job.Queue = *id, *attempt, *max, *priority, *kind, *queue
 	at := attemptedAt.UTC()
@@ -179,8 +183,13 @@ func scanBegun(rows pgx.Rows, room *int) (*rivertype.JobRow, error) {
 	job.Errors = make([]rivertype.AttemptError, len(failures))
 	for i, failure := range failures {
 		if err := riverdriver.UnmarshalAttemptError(failure, &job.Errors[i]); err != nil {
-			return nil, fmt.Errorf("read an error of task %d: %w", job.ID, err)
+			if b.broken == nil {
+				b.broken = map[int64]error{}
+			}
+			b.broken[job.ID], job.Errors = fmt.Errorf("read an error of task %d: %w", job.ID, err), nil
+			break
 		}
 	}
-	return job, nil
+	b.jobs = append(b.jobs, job)
+	return job.ID, nil
 }

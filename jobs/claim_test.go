@@ -49,17 +49,17 @@ func idsOf(rows []*rivertype.JobRow) (ids []int64) {
 
 func (b *bundle) claim(most int, claims ...Claim) ([]int64, []Claimed) {
 	b.t.Helper()
-	rows, done, err := claim(b.t.Context(), b.pool, "node_a", NodeQueue(QueueWebhook, "node_a"), most, 100, claims)
+	got, done, err := claim(b.t.Context(), b.pool, "node_a", NodeQueue(QueueWebhook, "node_a"), most, 100, claims)
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	for _, row := range rows {
+	for _, row := range got.jobs {
 		if row.State != rivertype.JobStateRunning || row.Attempt != 1 || row.Queue != NodeQueue(QueueWebhook, "node_a") || len(row.AttemptedBy) != 1 ||
 			row.Kind != deliverKind.Name || len(row.EncodedArgs) == 0 || row.AttemptedAt == nil {
 			b.t.Errorf("task %d began as %+v", row.ID, row)
 		}
 	}
-	return idsOf(rows), done
+	return idsOf(got.jobs), done
 }
 
 func TestClaim_TakesTheFirstAsFarAsTheWindowHasRoom(t *testing.T) {
@@ -81,6 +81,23 @@ func TestClaim_TakesTheFirstAsFarAsTheWindowHasRoom(t *testing.T) {
 	}
 	if ids, _ = b.claim(1, Claim{EndpointID: "endpoint_1", Window: 100, After: waiting[2]}); len(ids) != 1 || ids[0] != waiting[3] {
 		t.Errorf("claimed %v, want %d: one, behind %d", ids, waiting[3], waiting[2])
+	}
+}
+
+func TestClaim_AnErrorThatCannotBeReadIsThatOfOneTask(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.lanes(map[string]string{"endpoint_1": "node_a"})
+	waiting := b.waiting(3, "endpoint_1")
+	if _, err := b.pool.Exec(t.Context(), `update river_job set errors = array[null::jsonb] where id = $1`, waiting[1]); err != nil {
+		t.Fatal(err)
+	}
+	got, done, err := claim(t.Context(), b.pool, "node_a", NodeQueue(QueueWebhook, "node_a"), 100, 100, []Claim{{EndpointID: "endpoint_1", Window: 100}})
+	if err != nil || len(got.jobs) != 3 || len(done[0].IDs) != 3 {
+		t.Fatalf("%d began, %+v, %v", len(got.jobs), done, err)
+	}
+	if r := got.result(); len(r.DecodeErrors) != 1 || r.DecodeErrors[waiting[1]] == nil {
+		t.Errorf("broken are %v, want task %d", r.DecodeErrors, waiting[1])
 	}
 }
 
@@ -117,11 +134,11 @@ func TestFetch_LeavesLanesToTheirHolders(t *testing.T) {
 	plain := b.insert(Insert{ProjectID: testProject})
 
 	fetched := func() []int64 {
-		rows, err := fetch(t.Context(), b.pool, "node_a", QueueWebhook, 100, 100)
+		got, err := fetch(t.Context(), b.pool, "node_a", QueueWebhook, 100, 100)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return idsOf(rows)
+		return idsOf(got.jobs)
 	}
 	want := append(append(append([]int64{}, mine...), free[:enterWith]...), plain)
 	if diff := cmp.Diff(want, fetched()); diff != "" {

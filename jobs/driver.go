@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -73,37 +74,48 @@ func (e *executor) JobGetAvailable(ctx context.Context, params *riverdriver.JobG
 	case d.claimer == nil || params.Queue != d.queue && params.Queue != QueueWebhook:
 		return e.Executor.JobGetAvailable(ctx, params)
 	case params.Queue == QueueWebhook:
-		jobs, err := fetch(ctx, d.pool, d.nodeID, params.Queue, params.MaxToLock, params.MaxAttemptedBy)
-		return &riverdriver.JobGetAvailableResult{Jobs: jobs}, err
+		got, err := fetch(ctx, d.pool, d.nodeID, params.Queue, params.MaxToLock, params.MaxAttemptedBy)
+		return got.result(), err
 	}
 	claimed := d.claim(ctx, params.MaxToLock, params.MaxAttemptedBy)
 	rest := *params
-	rest.MaxToLock -= len(claimed)
-	result := &riverdriver.JobGetAvailableResult{}
-	if now := time.Now(); rest.MaxToLock > 0 && (d.due.Swap(false) || now.Sub(e.askedAt) > askedEvery) {
-		var err error
-		e.askedAt = now
-		if result, err = e.Executor.JobGetAvailable(ctx, &rest); err != nil && len(claimed) == 0 {
-			return nil, err
-		}
-		if err != nil {
-			result = &riverdriver.JobGetAvailableResult{} // What was claimed runs; the next fetch meets the error again or not.
-		}
-		if len(result.Jobs) > 0 {
-			d.due.Store(true) // There may be more.
-		}
+	rest.MaxToLock -= len(claimed.jobs)
+	now := time.Now()
+	if rest.MaxToLock <= 0 || !d.due.Swap(false) && now.Sub(e.askedAt) <= askedEvery {
+		return claimed.result(), nil
 	}
-	result.Jobs = append(claimed, result.Jobs...)
+	e.askedAt = now
+	due, err := e.Executor.JobGetAvailable(ctx, &rest)
+	switch {
+	case err != nil && len(claimed.jobs) == 0:
+		return nil, err
+	case err != nil: // What was claimed runs; the next fetch meets the error again or not.
+		return claimed.result(), nil
+	case len(due.Jobs) > 0:
+		d.due.Store(true) // There may be more.
+	}
+	result := claimed.result()
+	result.Jobs = append(result.Jobs, due.Jobs...)
+	maps.Copy(result.DecodeErrors, due.DecodeErrors)
 	return result, nil
 }
 
+// result is begun in River's terms.
+func (b begun) result() *riverdriver.JobGetAvailableResult {
+	r := &riverdriver.JobGetAvailableResult{Jobs: b.jobs, DecodeErrors: b.broken}
+	if r.DecodeErrors == nil {
+		r.DecodeErrors = map[int64]error{}
+	}
+	return r
+}
+
 // claim fetches what the node may take from the table. An error leaves all where it was.
-func (d *driver) claim(ctx context.Context, most, keepBy int) []*rivertype.JobRow {
+func (d *driver) claim(ctx context.Context, most, keepBy int) begun {
 	claims := d.claimer.Claims(most)
 	if len(claims) == 0 {
-		return nil
+		return begun{}
 	}
-	jobs, done, err := claim(ctx, d.pool, d.nodeID, d.queue, most, keepBy, claims)
+	got, done, err := claim(ctx, d.pool, d.nodeID, d.queue, most, keepBy, claims)
 	if err != nil {
 		d.log.WarnContext(ctx, "what waits for the lanes here could not be claimed; it is promoted instead", "error", err)
 		done = done[:0]
@@ -112,7 +124,7 @@ func (d *driver) claim(ctx context.Context, most, keepBy int) []*rivertype.JobRo
 		}
 	}
 	d.claimer.Claimed(done)
-	return jobs
+	return got
 }
 
 // JobSetStateIfRunningMany tells the table how tasks ended, but for those that the ledger has completed with their record.

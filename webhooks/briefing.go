@@ -90,7 +90,7 @@ func readBriefings(ctx context.Context, db store.DB, keys []laneKey) (map[laneKe
 }
 
 // brief returns what holds for a lane's endpoint at this moment. Reads of many lanes share a statement, and those of one lane
-// a few milliseconds.
+// some milliseconds.
 func (d *Deliverer) brief(ctx context.Context, ln *lane) (briefing, error) {
 	if b := d.lanes.briefing(ln); b.fresh() {
 		if time.Since(b.asked) > refreshAfter && d.lanes.refreshes(ln) {

@@ -7,9 +7,14 @@ func (d *Deliverer) drained(endpointID string) {
 	d.mu.Lock()
 	d.wanting[endpointID] = true
 	d.mu.Unlock()
+	d.want()
+}
+
+// want makes Wanted readable.
+func (d *Deliverer) want() {
 	select {
 	case d.wanted <- struct{}{}:
-	default: // Somebody is told already.
+	default: // It is.
 	}
 }
 
@@ -30,10 +35,7 @@ func (d *Deliverer) Claims(most int) []jobs.Claim {
 	more := len(d.wanting) > 0
 	d.mu.Unlock()
 	if more {
-		select {
-		case d.wanted <- struct{}{}:
-		default:
-		}
+		d.want()
 	}
 	claims := make([]jobs.Claim, 0, len(ids))
 	for _, id := range ids {
