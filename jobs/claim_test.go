@@ -84,6 +84,21 @@ func TestClaim_TakesTheFirstAsFarAsTheWindowHasRoom(t *testing.T) {
 	}
 }
 
+func TestClaim_CountsWhatIsNotDueYet(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.lanes(map[string]string{"endpoint_1": "node_a"})
+	waiting := b.waiting(3, "endpoint_1")
+	b.due(3, "endpoint_1")
+	if _, err := b.pool.Exec(t.Context(), `update river_job set scheduled_at = now() + interval '1 hour' where state = 'available'`); err != nil {
+		t.Fatal(err)
+	}
+	ids, done := b.claim(100, Claim{EndpointID: "endpoint_1", Window: 4})
+	if len(ids) != 1 || ids[0] != waiting[0] || done[0].Room != 1 {
+		t.Errorf("claimed %v, %+v, want %d: three of four places are taken", ids, done, waiting[0])
+	}
+}
+
 func TestClaim_AnErrorThatCannotBeReadIsThatOfOneTask(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
