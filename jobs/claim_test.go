@@ -84,6 +84,17 @@ func TestClaim_TakesTheFirstAsFarAsTheWindowHasRoom(t *testing.T) {
 	}
 }
 
+func TestClaim_LeavesWhatIsDueItsPlaces(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.lanes(map[string]string{"endpoint_1": "node_a"})
+	waiting, due := b.waiting(3, "endpoint_1"), b.due(3, "endpoint_1")
+	ids, _ := b.claim(100, Claim{EndpointID: "endpoint_1", Window: 4})
+	if diff := cmp.Diff(append(waiting[:1:1], due...), ids); diff != "" {
+		t.Errorf("claimed (-want +got):\n%s", diff)
+	}
+}
+
 func TestClaim_CountsWhatIsNotDueYet(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
