@@ -11,7 +11,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/riverqueue/river"
-	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 	"github.com/riverqueue/river/rivertype"
 )
 
@@ -62,6 +61,7 @@ func (a *adapter) Work(ctx context.Context, row *rivertype.JobRow, doInner func(
 		return err
 	}
 	if r.attempt.completed && err == nil {
+		r.told()
 		return nil
 	}
 	return r.settle(ctx, err)
@@ -82,7 +82,7 @@ func (r *run) prepare(ctx context.Context) error {
 		r.meta.Trigger = TriggerSchedule
 	}
 	r.attempt = &Attempt{TaskID: r.row.ID, ProjectID: r.meta.ProjectID, CreatedAt: r.row.CreatedAt, Trigger: r.meta.Trigger,
-		policy: policy, policies: w.client.policies, policyKind: r.reg.policyKind, completeTx: r.completeTx,
+		policy: policy, policies: w.client.policies, policyKind: r.reg.policyKind, complete: r.completeLater,
 		Evidence: Evidence{IdempotencyKey: r.meta.IdempotencyKey, OrderID: r.meta.OrderID, RecipientRef: r.meta.RecipientRef}}
 	for r.chain.tries < r.row.Attempt-1 {
 		if err := r.recordLost(ctx); err != nil {
@@ -163,9 +163,7 @@ func (r *run) complete(ctx context.Context, d Decision, rec Record) error {
 	if err := r.adapter.worker.ledger.complete(write, rec, &r.attempt.Evidence, marks); err != nil {
 		return fmt.Errorf("the attempt was made but its evidence could not be written: %w", err)
 	}
-	row, now := *r.row, r.adapter.worker.now()
-	row.State, row.FinalizedAt = rivertype.JobStateCompleted, &now
-	r.adapter.worker.driver.completed.add(&row)
+	r.told()
 	return nil
 }
 
@@ -203,20 +201,25 @@ func (r *run) decide(ctx context.Context, err error) (Decision, Record) {
 	return d, rec
 }
 
-// completeTx is Attempt.CompleteTx: record, mark and completion in the handler's own transaction.
-func (r *run) completeTx(ctx context.Context, tx pgx.Tx) error {
+// completeLater is Attempt.CompleteLater: record, marks and completion in the handler's own transaction.
+func (r *run) completeLater(ctx context.Context, batch *pgx.Batch) error {
 	d, rec := r.decide(ctx, nil)
-	if err := appendTo(ctx, tx, &entry{record: rec, evidence: &r.attempt.Evidence}); err != nil {
-		return err
+	marks, err := json.Marshal(r.marks(d))
+	if err != nil {
+		return fmt.Errorf("encode the task's marks: %w", err)
 	}
-	if err := r.mark(ctx, d); err != nil {
+	if err := queueEntries(batch, &entry{record: rec, evidence: &r.attempt.Evidence, completes: marks}); err != nil {
 		return err
-	}
-	if _, err := river.JobCompleteTx[*riverpgxv5.Driver](ctx, tx, &river.Job[rawArgs]{JobRow: r.row}); err != nil {
-		return fmt.Errorf("complete the task in its transaction: %w", err)
 	}
 	r.attempt.completed = true
 	return nil
+}
+
+// told keeps River from completing again what is completed.
+func (r *run) told() {
+	row, now := *r.row, r.adapter.worker.now()
+	row.State, row.FinalizedAt = rivertype.JobStateCompleted, &now
+	r.adapter.worker.driver.completed.add(&row)
 }
 
 // mark leaves on the task what lists and states need; River merges it into the metadata with the state.

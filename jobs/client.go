@@ -80,12 +80,6 @@ type Insert struct {
 	Unique bool
 }
 
-// Item is one of many tasks to insert.
-type Item[T any] struct {
-	Args T
-	Insert
-}
-
 // InsertTx puts one task into the queue as part of the caller's transaction and returns its id.
 func InsertTx[T any](ctx context.Context, c *Client, tx pgx.Tx, k Kind[T], args T, in Insert) (int64, error) {
 	a, opts, err := prepare(c, k, args, in)
@@ -97,26 +91,6 @@ func InsertTx[T any](ctx context.Context, c *Client, tx pgx.Tx, k Kind[T], args 
 		return 0, fmt.Errorf("insert %s: %w", k.Name, err)
 	}
 	return res.Job.ID, nil
-}
-
-// InsertManyTx puts many tasks into the queue with one COPY, as part of the caller's transaction. Unique is not honoured.
-func InsertManyTx[T any](ctx context.Context, c *Client, tx pgx.Tx, k Kind[T], items []Item[T]) (int, error) {
-	if len(items) == 0 {
-		return 0, nil
-	}
-	params := make([]river.InsertManyParams, 0, len(items))
-	for _, item := range items {
-		a, opts, err := prepare(c, k, item.Args, item.Insert)
-		if err != nil {
-			return 0, err
-		}
-		params = append(params, river.InsertManyParams{Args: a, InsertOpts: opts})
-	}
-	n, err := c.river.InsertManyFastTx(ctx, tx, params)
-	if err != nil {
-		return 0, fmt.Errorf("insert %d of %s: %w", len(items), k.Name, err)
-	}
-	return n, nil
 }
 
 func prepare[T any](c *Client, k Kind[T], args T, in Insert) (rawArgs, *river.InsertOpts, error) {

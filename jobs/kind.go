@@ -76,7 +76,7 @@ type Attempt struct {
 	policies   *PolicySet
 	policyKind string
 	deadline   time.Time
-	completeTx func(ctx context.Context, tx pgx.Tx) error
+	complete   func(ctx context.Context, batch *pgx.Batch) error
 	completed  bool
 	settled    func()
 }
@@ -116,7 +116,21 @@ func (a *Attempt) OnSettled(fn func()) { a.settled = fn }
 
 // CompleteTx writes the ledger row and completes the task in the caller's transaction, so that what the handler wrote and its
 // completion are one. After a commit the handler returns nil.
-func (a *Attempt) CompleteTx(ctx context.Context, tx pgx.Tx) error { return a.completeTx(ctx, tx) }
+func (a *Attempt) CompleteTx(ctx context.Context, tx pgx.Tx) error {
+	batch := &pgx.Batch{}
+	if err := a.CompleteLater(ctx, batch); err != nil {
+		return err
+	}
+	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
+		return fmt.Errorf("complete the task in its transaction: %w", err)
+	}
+	return nil
+}
+
+// CompleteLater adds what CompleteTx does to a batch, which the handler sends in its transaction.
+func (a *Attempt) CompleteLater(ctx context.Context, batch *pgx.Batch) error {
+	return a.complete(ctx, batch)
+}
 
 // Handler does one attempt of a task.
 type Handler[T any] func(ctx context.Context, job *Job[T]) error

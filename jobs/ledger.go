@@ -165,6 +165,18 @@ func (l *Ledger) commit(group []*entry) {
 
 // appendTo writes entries in one round trip: as part of the caller's transaction, or in one of their own.
 func appendTo(ctx context.Context, db store.DB, group ...*entry) error {
+	batch := &pgx.Batch{}
+	if err := queueEntries(batch, group...); err != nil {
+		return err
+	}
+	if err := db.SendBatch(ctx, batch).Close(); err != nil {
+		return fmt.Errorf("append to the ledger: %w", err)
+	}
+	return nil
+}
+
+// queueEntries adds the statements that write entries to a batch.
+func queueEntries(batch *pgx.Batch, group ...*entry) error {
 	rows := make([][]any, 0, len(group))
 	excerpts := make([][]any, 0, len(group))
 	for _, e := range group {
@@ -177,15 +189,11 @@ func appendTo(ctx context.Context, db store.DB, group ...*entry) error {
 			excerpts = append(excerpts, row)
 		}
 	}
-	batch := &pgx.Batch{}
 	batch.Queue(insertRecords, columnsOf(rows)...)
 	if len(excerpts) > 0 {
 		batch.Queue(insertExcerpts, columnsOf(excerpts)...)
 	}
 	queueCompletions(batch, group)
-	if err := db.SendBatch(ctx, batch).Close(); err != nil {
-		return fmt.Errorf("append to the ledger: %w", err)
-	}
 	return nil
 }
 

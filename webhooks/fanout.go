@@ -77,6 +77,8 @@ const (
 	// fanoutMost bounds the events of one transaction, fanoutDeliveries about how many deliveries it makes of them.
 	fanoutMost       = 200
 	fanoutDeliveries = 5000
+	// fanoutSoon is how long a task may be behind those of its project for others to do its work.
+	fanoutSoon = time.Minute
 )
 
 // fanout makes the deliveries of some events, and of all others of the project that were handed over by now: those that were
@@ -84,14 +86,16 @@ const (
 // runs first; and those behind it save their own tasks the work. An event that was considered before is passed over: the task may
 // run twice, and another may have done its work.
 func (d *Deliverer) fanout(ctx context.Context, job *jobs.Job[events.FanoutArgs]) error {
-	done, err := d.fanouts.take(ctx, job.Args.ProjectID)
+	done, waited, err := d.fanouts.take(ctx, job.Args.ProjectID)
 	if err != nil {
 		return stoppedFor(ctx, reasonNotReady)
 	}
 	defer done()
-	left, err := anyToConsider(ctx, d.pool, job.Args.ProjectID, job.Args.EventIDs)
-	if err != nil || !left {
-		return err
+	if waited { // Those before may have done all of it.
+		left, err := anyToConsider(ctx, d.pool, job.Args.ProjectID, job.Args.EventIDs)
+		if err != nil || !left {
+			return err
+		}
 	}
 	for {
 		var endpoints []fanoutEndpoint
@@ -111,66 +115,59 @@ func (d *Deliverer) fanout(ctx context.Context, job *jobs.Job[events.FanoutArgs]
 	}
 }
 
-// fanoutTx considers the next events, and completes the task with its own last ones.
+// fanoutTx considers the next events, and completes the task with its own last ones. It reads in one round trip and writes in another.
 func (d *Deliverer) fanoutTx(ctx context.Context, tx pgx.Tx, job *jobs.Job[events.FanoutArgs]) (endpoints []fanoutEndpoint, finished bool, err error) {
 	project := job.Args.ProjectID
-	if err := lockWindowsTx(ctx, tx, project); err != nil {
-		return nil, false, err
+	var found []fanoutEvent
+	read := &pgx.Batch{}
+	lockWindows(read, project)
+	readEndpoints(read, project, nil, &endpoints)
+	lockEvents(read, project, job.Args.EventIDs, job.Number > 1, &found, &finished)
+	if err := tx.SendBatch(ctx, read).Close(); err != nil {
+		return nil, false, fmt.Errorf("read what to consider: %w", err)
 	}
-	if endpoints, err = fanoutEndpoints(ctx, tx, project); err != nil {
-		return nil, false, err
-	}
-	most := min(max(fanoutDeliveries/max(len(endpoints), 1), 1), fanoutMost)
-	found, err := lockEventsTx(ctx, tx, project, job.Args.EventIDs, job.Number > 1, most)
-	if err != nil {
-		return nil, false, err
-	}
+
 	plan := planFanout(project, found, endpoints, d.now())
-	if _, err := jobs.InsertManyTx(ctx, d.client, tx, Deliver, plan.deliveries); err != nil {
+	write := &pgx.Batch{}
+	if err := jobs.InsertManyLater(d.client, write, Deliver, plan.deliveries); err != nil {
 		return nil, false, err
 	}
-	if err := plan.writeTx(ctx, tx, project); err != nil {
+	if err := plan.write(write, project); err != nil {
 		return nil, false, err
 	}
-	if err := d.tellTx(ctx, tx, endpoints); err != nil {
-		return nil, false, err
+	d.tell(write, endpoints)
+	events.WakeRelays(write, project)
+	if finished {
+		if err := job.CompleteLater(ctx, write); err != nil {
+			return nil, false, err
+		}
 	}
-	if err := events.WakeRelays(ctx, tx, project); err != nil {
-		return nil, false, err
+	if err := tx.SendBatch(ctx, write).Close(); err != nil {
+		return nil, false, fmt.Errorf("make %d deliveries: %w", len(plan.deliveries), err)
 	}
-	if finished = len(found) < most; finished {
-		err = job.CompleteTx(ctx, tx)
-	}
-	return endpoints, finished, err
+	return endpoints, finished, nil
 }
 
-// lockWindowsTx makes those who add to the windows of a project's endpoints come one after the other: two at once would each fill
-// the same room, and mix up their orders.
-func lockWindowsTx(ctx context.Context, tx pgx.Tx, project string) error {
-	if _, err := tx.Exec(ctx, `select from projects where id = $1 for no key update`, project); err != nil {
-		return fmt.Errorf("wait for the project's windows: %w", err)
-	}
-	return nil
+// lockWindows makes those who add to the windows of a project's endpoints come one after the other: two at once would each fill the
+// same room, and mix up their orders. What reads the windows comes behind it, as statements of their own that see what was done before.
+func lockWindows(batch *pgx.Batch, project string) {
+	batch.Queue(`select from projects where id = $1 for no key update`, project)
 }
 
 // waits reports whether deliveries wait behind the endpoint's window for a promotion.
 func (e fanoutEndpoint) waits() bool { return e.Backlog && !e.Held }
 
-// tellTx tells the other nodes of deliveries that wait now for lanes of theirs.
-func (d *Deliverer) tellTx(ctx context.Context, tx pgx.Tx, endpoints []fanoutEndpoint) error {
+// tell tells the other nodes of deliveries that wait now for lanes of theirs.
+func (d *Deliverer) tell(batch *pgx.Batch, endpoints []fanoutEndpoint) {
 	var ids []string
 	for _, e := range endpoints {
 		if e.waits() && e.Holder != "" && e.Holder != d.nodeID {
 			ids = append(ids, e.ID)
 		}
 	}
-	if len(ids) == 0 {
-		return nil
+	if len(ids) > 0 {
+		batch.Queue(`select pg_notify($1, id) from unnest($2::text[]) as e (id)`, channel, ids)
 	}
-	if _, err := tx.Exec(ctx, `select pg_notify($1, id) from unnest($2::text[]) as e (id)`, channel, ids); err != nil {
-		return fmt.Errorf("tell of deliveries that wait: %w", err)
-	}
-	return nil
 }
 
 // askFor has the windows of endpoints looked at again behind which deliveries wait now: what filled one may be finished
@@ -193,48 +190,59 @@ func anyToConsider(ctx context.Context, db store.DB, project string, ids []strin
 	return left, nil
 }
 
-// lockEventsTx takes the next events of a project that are handed over and not considered, first published first, up to the last of
-// ids where only those that must come first are wanted. One that was handed over long ago and still is not considered has failed its
-// own task, and must not fail others.
-func lockEventsTx(ctx context.Context, tx pgx.Tx, project string, ids []string, noMore bool, most int) ([]fanoutEvent, error) {
-	rows, err := tx.Query(ctx, `
-		select seq, id, type, coalesce(subscriber, '') as subscriber, expires_at from events
-		where project_id = $1 and considered_at is null and fanned_out_at is not null
-		  and (not $4 or seq <= (select max(own.seq) from events own where own.project_id = $1 and own.id = any($2)))
-		  and (fanned_out_at > now() - interval '1 minute' or id = any($2))
-		order by seq limit $3 for update`, project, ids, most, noMore)
-	if err != nil {
-		return nil, fmt.Errorf("lock events: %w", err)
-	}
-	found, err := pgx.CollectRows(rows, pgx.RowToStructByName[fanoutEvent])
-	if err != nil {
-		return nil, fmt.Errorf("lock events: %w", err)
-	}
-	return found, nil
+// lockEvents takes the next events of a project that are handed over and not considered, first published first, up to the last of
+// ids where only those that must come first are wanted, and says whether they are the last. One that was handed over long ago and still
+// is not considered has failed its own task, and must not fail others.
+func lockEvents(batch *pgx.Batch, project string, ids []string, noMore bool, found *[]fanoutEvent, last *bool) {
+	batch.Queue(`
+		with room as materialized (
+			select greatest(1, least($3, $6 / greatest(1, count(*)))) as most from endpoints where project_id = $1 and deleted_at is null
+		)
+		select e.seq, e.id, e.type, coalesce(e.subscriber, '') as subscriber, e.expires_at, (select most from room) as most from events e
+		where e.project_id = $1 and e.considered_at is null and e.fanned_out_at is not null
+		  and (not $4 or e.seq <= (select max(own.seq) from events own where own.project_id = $1 and own.id = any($2)))
+		  and (e.fanned_out_at > now() - $5::interval or e.id = any($2))
+		order by e.seq limit (select most from room) for update`,
+		project, ids, fanoutMost, noMore, fanoutSoon, fanoutDeliveries).Query(func(rows pgx.Rows) error {
+		var ev fanoutEvent
+		most := 1
+		_, err := pgx.ForEachRow(rows, []any{&ev.Seq, &ev.ID, &ev.Type, &ev.Subscriber, &ev.ExpiresAt, &most}, func() error {
+			*found = append(*found, ev)
+			return nil
+		})
+		*last = len(*found) < most
+		return err
+	})
 }
 
-// fanoutEndpoints lists a project's endpoints, oldest first, with the state of their windows.
-func fanoutEndpoints(ctx context.Context, db store.DB, project string, ids ...string) ([]fanoutEndpoint, error) {
-	rows, err := db.Query(ctx, `
+// lockedEndpointsTx locks the windows of a project's endpoints and lists the endpoints, or some of them.
+func lockedEndpointsTx(ctx context.Context, tx pgx.Tx, project string, ids ...string) ([]fanoutEndpoint, error) {
+	var endpoints []fanoutEndpoint
+	batch := &pgx.Batch{}
+	lockWindows(batch, project)
+	readEndpoints(batch, project, ids, &endpoints)
+	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
+		return nil, fmt.Errorf("list endpoints to deliver to: %w", err)
+	}
+	return endpoints, nil
+}
+
+// readEndpoints lists a project's endpoints, or some of them, oldest first, with the state of their windows.
+func readEndpoints(batch *pgx.Batch, project string, ids []string, endpoints *[]fanoutEndpoint) {
+	batch.Queue(`
 		select e.id, e.url, coalesce(e.subscriber, '') as subscriber, e.event_types, e.disabled_at is not null as disabled,
 		       e.paused_at is not null as held, l.failing_since is not null as failing,
 		       (select count(*) from (select from river_job j where j.endpoint_id = e.id
-		                              and j.state in ('available', 'running', 'scheduled', 'retryable') limit @window) w) as queued,
+		                              and j.state in ('available', 'running', 'scheduled', 'retryable') limit $2) w) as queued,
 		       exists (select from river_job j where j.endpoint_id = e.id and j.state = 'pending') as backlog,
 		       coalesce(n.id, '') as holder
 		from endpoints e join endpoint_lanes l on l.endpoint_id = e.id
-		left join nodes n on n.id = l.holder and l.busy_until > now() and n.seen_at > now() - make_interval(secs => @dead)
-		where e.project_id = @project and e.deleted_at is null and (@all or e.id = any(@ids))
-		order by e.created_at, e.id`,
-		pgx.StrictNamedArgs{"project": project, "window": laneWindow, "all": len(ids) == 0, "ids": ids, "dead": nodeDeadAfter.Seconds()})
-	if err != nil {
-		return nil, fmt.Errorf("list endpoints to fan out to: %w", err)
-	}
-	endpoints, err := pgx.CollectRows(rows, pgx.RowToStructByName[fanoutEndpoint])
-	if err != nil {
-		return nil, fmt.Errorf("list endpoints to fan out to: %w", err)
-	}
-	return endpoints, nil
+		left join nodes n on n.id = l.holder and l.busy_until > now() and n.seen_at > now() - make_interval(secs => $3)
+		where e.project_id = $1 and e.deleted_at is null and (coalesce(cardinality($4::text[]), 0) = 0 or e.id = any($4))
+		order by e.created_at, e.id`, project, laneWindow, nodeDeadAfter.Seconds(), ids).Query(func(rows pgx.Rows) (err error) {
+		*endpoints, err = pgx.CollectRows(rows, pgx.RowToStructByName[fanoutEndpoint])
+		return err
+	})
 }
 
 // place says how a new delivery waits: in River's hands while the window has room, later when the endpoint is failing, else in

@@ -1,7 +1,6 @@
 package webhooks
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -71,8 +70,8 @@ func counted(s events.Skipped, reason SkipReason) events.Skipped {
 	return s
 }
 
-// writeTx notes on the events that they were considered, and with what outcome, and keeps what was missed.
-func (p fanoutPlan) writeTx(ctx context.Context, tx pgx.Tx, project string) error {
+// write notes on the events that they were considered, and with what outcome, and keeps what was missed.
+func (p fanoutPlan) write(batch *pgx.Batch, project string) error {
 	var seqs []int64
 	var deliveries []int
 	var skipped []*string
@@ -83,31 +82,27 @@ func (p fanoutPlan) writeTx(ctx context.Context, tx pgx.Tx, project string) erro
 		}
 		seqs, deliveries, skipped = append(seqs, o.seq), append(deliveries, o.deliveries), append(skipped, raw)
 	}
-	if _, err := tx.Exec(ctx, `
+	batch.Queue(`
 		update events e set considered_at = now(), deliveries = o.deliveries, skipped = o.skipped::jsonb
 		from unnest($2::bigint[], $3::integer[], $4::text[]) as o (seq, deliveries, skipped)
-		where e.seq = o.seq and e.project_id is not distinct from $1`, project, seqs, deliveries, skipped); err != nil {
-		return fmt.Errorf("note what became of events: %w", err)
-	}
-	return p.writeMissedTx(ctx, tx, project)
+		where e.seq = o.seq and e.project_id is not distinct from $1`, project, seqs, deliveries, skipped)
+	p.writeMissed(batch, project)
+	return nil
 }
 
-func (p fanoutPlan) writeMissedTx(ctx context.Context, tx pgx.Tx, project string) error {
+func (p fanoutPlan) writeMissed(batch *pgx.Batch, project string) {
 	if len(p.missed) == 0 {
-		return nil
+		return
 	}
 	var endpoints, ids []string
 	var seqs []int64
 	for _, m := range p.missed {
 		endpoints, ids, seqs = append(endpoints, m.endpointID), append(ids, m.eventID), append(seqs, m.seq)
 	}
-	if _, err := tx.Exec(ctx, `
+	batch.Queue(`
 		insert into missed_events (endpoint_id, event_seq, project_id, event_id)
 		select m.endpoint_id, m.seq, $1, m.event_id from unnest($2::text[], $3::bigint[], $4::text[]) as m (endpoint_id, seq, event_id)
-		on conflict do nothing`, project, endpoints, seqs, ids); err != nil {
-		return fmt.Errorf("note missed events: %w", err)
-	}
-	return nil
+		on conflict do nothing`, project, endpoints, seqs, ids)
 }
 
 // skippedJSON is NULL when nobody was passed over.

@@ -90,10 +90,7 @@ func lockEventTx(ctx context.Context, tx pgx.Tx, project, id string) (fanoutEven
 
 // redeliverTargets are the named endpoints, or all that take the event and those that would if they were not disabled.
 func (s *Endpoints) redeliverTargets(ctx context.Context, tx pgx.Tx, project string, ev fanoutEvent, ids []string) ([]fanoutEndpoint, error) {
-	if err := lockWindowsTx(ctx, tx, project); err != nil {
-		return nil, err
-	}
-	endpoints, err := fanoutEndpoints(ctx, tx, project, ids...)
+	endpoints, err := lockedEndpointsTx(ctx, tx, project, ids...)
 	if err != nil {
 		return nil, err
 	}

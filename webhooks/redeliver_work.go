@@ -78,10 +78,7 @@ func (d *Deliverer) redeliverChunk(ctx context.Context, job *jobs.Job[jobs.BulkA
 // deleted meanwhile ends the whole.
 func (d *Deliverer) chunkTx(ctx context.Context, tx pgx.Tx, f redeliverFilter, bulk *jobs.Bulk) error {
 	bulk.State = jobs.BulkRunning
-	if err := lockWindowsTx(ctx, tx, bulk.ProjectID); err != nil {
-		return err
-	}
-	endpoints, err := fanoutEndpoints(ctx, tx, bulk.ProjectID, f.EndpointID)
+	endpoints, err := lockedEndpointsTx(ctx, tx, bulk.ProjectID, f.EndpointID)
 	if err != nil {
 		return err
 	}

@@ -18,8 +18,8 @@ type turn struct {
 	users int
 }
 
-// take waits for the key's turn, or for the end of ctx. Who has it must call done.
-func (t *turns) take(ctx context.Context, key string) (done func(), err error) {
+// take waits for the key's turn, or for the end of ctx. Who has it must call done. Waited says that others had it meanwhile.
+func (t *turns) take(ctx context.Context, key string) (done func(), waited bool, err error) {
 	t.mu.Lock()
 	if t.byKey == nil {
 		t.byKey = map[string]*turn{}
@@ -30,6 +30,7 @@ func (t *turns) take(ctx context.Context, key string) (done func(), err error) {
 		own.free <- struct{}{}
 		t.byKey[key] = own
 	}
+	waited = own.users > 0
 	own.users++
 	t.mu.Unlock()
 
@@ -38,10 +39,10 @@ func (t *turns) take(ctx context.Context, key string) (done func(), err error) {
 		return func() {
 			own.free <- struct{}{}
 			t.leave(key, own)
-		}, nil
+		}, waited, nil
 	case <-ctx.Done():
 		t.leave(key, own)
-		return nil, context.Cause(ctx)
+		return nil, waited, context.Cause(ctx)
 	}
 }
 

@@ -3,33 +3,39 @@ package webhooks
 import (
 	"context"
 	"errors"
+	"runtime"
 	"testing"
 )
 
 func TestTurns_OneAfterTheOtherForEachKey(t *testing.T) {
 	t.Parallel()
 	var all turns
-	first, err := all.take(t.Context(), "a")
-	if err != nil {
-		t.Fatal(err)
+	first, waited, err := all.take(t.Context(), "a")
+	if err != nil || waited {
+		t.Fatal(err, waited)
 	}
-	other, err := all.take(t.Context(), "b")
-	if err != nil {
-		t.Fatal(err)
+	other, waited, err := all.take(t.Context(), "b")
+	if err != nil || waited {
+		t.Fatal(err, waited)
 	}
 	other()
 
 	got := make(chan func())
 	go func() {
-		done, err := all.take(t.Context(), "a")
-		if err != nil {
-			t.Error(err)
+		done, waited, err := all.take(t.Context(), "a")
+		if err != nil || !waited {
+			t.Error(err, waited)
 		}
 		got <- done
 	}()
+	for users := 0; users < 2; runtime.Gosched() {
+		all.mu.Lock()
+		users = all.byKey["a"].users
+		all.mu.Unlock()
+	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := all.take(ended, "a"); !errors.Is(err, context.Canceled) {
+	if _, _, err := all.take(ended, "a"); !errors.Is(err, context.Canceled) {
 		t.Errorf("a second holder while the first has the turn: error %v", err)
 	}
 	select {

@@ -49,6 +49,9 @@ func (b *bundle) noteWindow() {
 	b.exec(`create table test_window (n bigint)`)
 	b.exec(`create function test_note_window() returns trigger language plpgsql as $$
 		begin
+			if pg_trigger_depth() > 1 then
+				return null; -- A trigger is about to make room, unseen by anybody.
+			end if;
 			insert into test_window select count(*) from river_job where endpoint_id is not null and state in ('available', 'running');
 			return null;
 		end $$`)

@@ -1,6 +1,7 @@
 package events
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -43,52 +44,18 @@ const (
 	windowFor = time.Minute
 )
 
-// claimTurnTx locks events that wait and never failed, of the projects whose turn it is: those behind a project, in the order of
-// their ids, and the first ones again after the last. Each brings its share of limit, first published first, as far as its window
-// has room. It asks for the mark, never for "after the last sequence number": a transaction that commits late has a lower number
-// than ones already relayed. One relay at a time takes from a project, so that none hands over what comes after before what is
-// before. It returns the project that had its turn last.
+// claimTurnTx takes events that wait and never failed, of the projects whose turn it is: those behind a project, in the order of their
+// ids, and the first ones again after the last. Each brings its share of limit, first published first, as far as its window has room.
+// They are marked as handed over; the caller hands them over in the same transaction. It returns the project that had its turn last.
+//
+// It asks for the mark, never for "after the last sequence number": a transaction that commits late has a lower number than ones already
+// relayed. One relay at a time takes from a project, so that none hands over what comes after before what is before: the projects are
+// locked first, and what another has marked since this statement began is passed over, because a row that is locked is looked at again.
+//
+// The projects are found by stepping from one to the next along the index, so that one with very many events costs no more than one with
+// a single one.
 func claimTurnTx(ctx context.Context, tx pgx.Tx, behind string, limit int) (claimed []outboxRow, last string, err error) {
-	projects, err := waitingProjects(ctx, tx, behind)
-	if err != nil || len(projects) == 0 {
-		return nil, behind, err
-	}
-	rows, err := tx.Query(ctx, `select p from unnest($1::text[]) with ordinality as t (p, place)
-		where pg_try_advisory_xact_lock(hashtextextended('entrega/relay/' || p, 0)) order by place`, projects)
-	if err != nil {
-		return nil, behind, fmt.Errorf("lock projects: %w", err)
-	}
-	if projects, err = pgx.CollectRows(rows, pgx.RowTo[string]); err != nil || len(projects) == 0 {
-		return nil, behind, err
-	}
-	rows, err = tx.Query(ctx, `
-		select e.seq, e.project_id, e.id, e.relay_failures
-		from unnest($1::text[]) with ordinality as p (id, place)
-		cross join lateral (
-			select count(*) as n from (
-				select from events v where v.project_id = p.id and v.fanned_out_at is not null and v.considered_at is null
-				and v.fanned_out_at > now() - $4::interval limit $3) w
-		) open
-		cross join lateral (
-			select v.seq, v.project_id, v.id, v.relay_failures from events v
-			where v.project_id = p.id and v.fanned_out_at is null and v.poisoned_at is null and v.relay_after is null
-			order by v.seq limit least($2, $3 - open.n)
-			for update skip locked
-		) e
-		order by p.place, e.seq`, projects, max(limit/len(projects), leastShare), projectWindow, windowFor)
-	if err != nil {
-		return nil, behind, fmt.Errorf("claim events: %w", err)
-	}
-	if claimed, err = pgx.CollectRows(rows, pgx.RowToStructByName[outboxRow]); err != nil {
-		return nil, behind, fmt.Errorf("claim events: %w", err)
-	}
-	return claimed, projects[len(projects)-1], nil
-}
-
-// waitingProjects lists projects with events that wait, those behind a project first. It steps from project to project along the
-// index, so that a project with very many events costs no more than one with a single one.
-func waitingProjects(ctx context.Context, db store.DB, behind string) ([]string, error) {
-	rows, err := db.Query(ctx, `
+	rows, err := tx.Query(ctx, `
 		with recursive later as (
 			(select project_id as id from events where fanned_out_at is null and poisoned_at is null and project_id > $1 order by project_id limit 1)
 			union all
@@ -101,42 +68,73 @@ func waitingProjects(ctx context.Context, db store.DB, behind string) ([]string,
 			select (select e.project_id from events e where e.fanned_out_at is null and e.poisoned_at is null and e.project_id > sooner.id and e.project_id <= $1
 			        order by e.project_id limit 1)
 			from sooner where sooner.id is not null
+		), turn as materialized (
+			select id, row_number() over (order by part, id) as place from (
+				(select id, 1 as part from later where id is not null limit $2)
+				union all
+				(select id, 2 from sooner where id is not null limit $2)
+			) w order by part, id limit $2
+		), locked as materialized (
+			select id, place from turn where pg_try_advisory_xact_lock(hashtextextended('entrega/relay/' || id, 0))
+		), claimed as materialized (
+			select p.place, e.seq, e.project_id, e.id, e.relay_failures from locked p
+			cross join lateral (
+				select count(*) as n from (
+					select from events v where v.project_id = p.id and v.fanned_out_at is not null and v.considered_at is null
+					and v.fanned_out_at > now() - $6::interval limit $5) w
+			) open
+			cross join lateral (
+				select v.seq, v.project_id, v.id, v.relay_failures from events v
+				where v.project_id = p.id and v.fanned_out_at is null and v.poisoned_at is null and v.relay_after is null
+				order by v.seq limit least(greatest($3 / (select count(*) from locked), $4), $5 - open.n)
+				for update skip locked
+			) e
+		), marked as (
+			update events set fanned_out_at = now() where seq = any(array(select seq from claimed)) and fanned_out_at is null
 		)
-		select id from (
-			(select id, 1 as part from later where id is not null limit $2)
-			union all
-			(select id, 2 from sooner where id is not null limit $2)
-		) w order by part, id limit $2`, behind, turnProjects)
+		select l.last, c.seq, c.project_id, c.id, c.relay_failures
+		from (select coalesce((select id from locked order by place desc limit 1), '') as last) l left join claimed c on true
+		order by c.place, c.seq`, behind, turnProjects, limit, leastShare, projectWindow, windowFor)
 	if err != nil {
-		return nil, fmt.Errorf("find projects with events that wait: %w", err)
+		return nil, behind, fmt.Errorf("claim events: %w", err)
 	}
-	projects, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	last = behind
+	var locked string
+	var seq *int64
+	var project, id *string
+	var failures *int
+	_, err = pgx.ForEachRow(rows, []any{&locked, &seq, &project, &id, &failures}, func() error {
+		last = cmp.Or(locked, behind)
+		if seq != nil {
+			claimed = append(claimed, outboxRow{Seq: *seq, ProjectID: *project, ID: *id, RelayFailures: *failures})
+		}
+		return nil
+	})
 	if err != nil {
-		return nil, fmt.Errorf("find projects with events that wait: %w", err)
+		return nil, behind, fmt.Errorf("claim events: %w", err)
 	}
-	return projects, nil
+	return claimed, last, nil
 }
 
 // WakeRelays tells the relays of events of a project that wait in the outbox, if there are any: a fan-out calls it when it has made
 // room in the project's window. In a transaction it takes effect with the commit. Commits that notify come one after the other, so
 // none does so in vain.
-func WakeRelays(ctx context.Context, db store.DB, project string) error {
-	_, err := db.Exec(ctx, `
+func WakeRelays(batch *pgx.Batch, project string) {
+	batch.Queue(`
 		select pg_notify($2, '') where exists (
 			select from events where project_id = $1 and fanned_out_at is null and poisoned_at is null)`, project, channel)
-	if err != nil {
-		return fmt.Errorf("wake the relays: %w", err)
-	}
-	return nil
 }
 
-// claimOneTx locks one event, unless it is not as row has it any more or another relay holds it: then store.ErrNotFound.
+// claimOneTx takes and marks one event, unless it is not as row has it any more or another relay holds it: then store.ErrNotFound.
 func claimOneTx(ctx context.Context, tx pgx.Tx, row outboxRow) error {
 	var seq int64
 	err := tx.QueryRow(ctx, `
-		select seq from events
-		where seq = $1 and relay_failures = $2 and fanned_out_at is null and poisoned_at is null
-		for update skip locked`, row.Seq, row.RelayFailures).Scan(&seq)
+		update events set fanned_out_at = now(), relay_after = null, relay_error = null
+		where seq = (
+			select seq from events
+			where seq = $1 and relay_failures = $2 and fanned_out_at is null and poisoned_at is null
+			for update skip locked)
+		returning seq`, row.Seq, row.RelayFailures).Scan(&seq)
 	if err != nil {
 		return fmt.Errorf("claim event: %w", store.MapError(err))
 	}
@@ -165,20 +163,6 @@ func failedRows(ctx context.Context, db store.DB, limit int) (due []outboxRow, l
 		return nil, false, fmt.Errorf("read events that failed: %w", err)
 	}
 	return due, later || len(due) == limit, nil
-}
-
-// markTx notes that the fan-out of rows is in the queue.
-func markTx(ctx context.Context, tx pgx.Tx, rows []outboxRow) error {
-	seqs := make([]int64, len(rows))
-	for i, row := range rows {
-		seqs[i] = row.Seq
-	}
-	_, err := tx.Exec(ctx, `
-		update events set fanned_out_at = now(), relay_after = null, relay_error = null where seq = any($1)`, seqs)
-	if err != nil {
-		return fmt.Errorf("mark events: %w", err)
-	}
-	return nil
 }
 
 // charge notes one more failure of an event and when its next turn is, and reports whether it has one: at the fifth the

@@ -228,15 +228,10 @@ func (r *Relay) relayOne(ctx context.Context, row outboxRow) error {
 	})
 }
 
-// handOverTx puts one fan-out task per project into the queue and marks the rows, which the transaction has locked.
+// handOverTx puts one fan-out task per project into the queue, for rows that the transaction has marked.
 func (r *Relay) handOverTx(ctx context.Context, tx pgx.Tx, rows []outboxRow) error {
-	if len(rows) == 0 {
-		return nil
-	}
-	if _, err := jobs.InsertManyTx(ctx, r.client, tx, Fanout, fanouts(rows)); err != nil {
-		return err
-	}
-	return markTx(ctx, tx, rows)
+	_, err := jobs.InsertManyTx(ctx, r.client, tx, Fanout, fanouts(rows))
+	return err
 }
 
 // fanouts makes one task per project, each with its events in the order of rows.
