@@ -182,7 +182,7 @@ func (w *canonicalWriter) null(k string) { w.key(k); w.b.WriteString("null") }
 
 func (w *canonicalWriter) number(k string, n int64) {
 	w.key(k)
-	w.b.WriteString(strconv.FormatInt(n, 10))
+	w.b.Write(strconv.AppendInt(w.b.AvailableBuffer(), n, 10))
 }
 
 func (w *canonicalWriter) numberOrNull(k string, n *int64) {
@@ -208,11 +208,27 @@ func (w *canonicalWriter) boolean(k string, v bool) {
 
 func (w *canonicalWriter) text(k, v string) {
 	w.key(k)
+	if isPlain(v) {
+		w.b.WriteByte('"')
+		w.b.WriteString(v)
+		w.b.WriteByte('"')
+		return
+	}
 	enc := json.NewEncoder(w.b)
 	enc.SetEscapeHTML(false)
 	// Encoding a string cannot fail; the encoder ends it with a line feed, which is taken off again.
 	_ = enc.Encode(v)
 	w.b.Truncate(w.b.Len() - 1)
+}
+
+// isPlain reports whether JSON writes a text as it is: ids, words and addresses are such.
+func isPlain(v string) bool {
+	for i := range len(v) {
+		if c := v[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
+			return false
+		}
+	}
+	return true
 }
 
 func (w *canonicalWriter) textOrNull(k string, v *string) {
@@ -230,7 +246,7 @@ func (w *canonicalWriter) bytes(k string, v []byte) {
 	}
 	w.key(k)
 	w.b.WriteByte('"')
-	w.b.WriteString(hex.EncodeToString(v))
+	w.b.Write(hex.AppendEncode(w.b.AvailableBuffer(), v))
 	w.b.WriteByte('"')
 }
 
@@ -241,7 +257,7 @@ func (w *canonicalWriter) instant(k string, t *time.Time) {
 	}
 	w.key(k)
 	w.b.WriteByte('"')
-	w.b.WriteString(t.UTC().Format("2006-01-02T15:04:05.000000Z"))
+	w.b.Write(t.UTC().AppendFormat(w.b.AvailableBuffer(), "2006-01-02T15:04:05.000000Z"))
 	w.b.WriteByte('"')
 }
 

@@ -21,7 +21,6 @@ type attempt struct {
 	// ctx ends with the attempt. refuse ends it with a cause that is ours.
 	ctx    context.Context
 	refuse context.CancelCauseFunc
-	body   requestBody
 
 	mu         sync.Mutex
 	phase      Phase
@@ -33,6 +32,7 @@ type attempt struct {
 	connected  bool
 	connAt     time.Time
 	reused     bool
+	shared     bool // the connection is HTTP/2
 	refused    bool
 	wrote      bool
 	timings    Timings
@@ -49,6 +49,7 @@ func attemptFrom(ctx context.Context) *attempt { return ctx.Value(attemptKey{}).
 func (a *attempt) trace() *httptrace.ClientTrace {
 	return &httptrace.ClientTrace{
 		GotConn:              a.gotConn,
+		WroteHeaders:         a.wroteHeaders,
 		WroteRequest:         a.wroteRequest,
 		GotFirstResponseByte: a.gotFirstByte,
 	}
@@ -163,33 +164,39 @@ func (a *attempt) gotConn(info httptrace.GotConnInfo) {
 	peer := addrPort(info.Conn.RemoteAddr())
 	err := a.judge.resolved(a.host, peer)
 
+	conn, shared := info.Conn, false
+	if session, ok := conn.(*tls.Conn); ok {
+		shared = session.ConnectionState().NegotiatedProtocol == "h2"
+		// Closing the session itself would first wait to write an alert.
+		conn = session.NetConn()
+	}
+
 	a.mu.Lock()
 	again := a.connected
 	if !again {
 		a.connected, a.connAt, a.reused, a.peer = true, time.Now(), info.Reused, peer
-		a.refused = err != nil
+		a.shared, a.refused = shared, err != nil
 	}
 	a.mu.Unlock()
 
 	if !again && err == nil {
 		return
 	}
-	shared := false
-	conn := info.Conn
-	if session, ok := conn.(*tls.Conn); ok {
-		shared = session.ConnectionState().NegotiatedProtocol == "h2"
-		// Closing the session itself would first wait to write an alert.
-		conn = session.NetConn()
-	}
 	if again {
 		a.refuse(errSentTwice)
 	} else {
 		a.refuse(err)
 	}
-	a.body.seal()
 	if !shared || err != nil {
 		conn.Close()
 	}
+}
+
+// wroteHeaders is where a request over HTTP/2 begins to count as written: the answer may come before the transport tells of the body.
+func (a *attempt) wroteHeaders() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.wrote = a.wrote || a.shared
 }
 
 func (a *attempt) wroteRequest(info httptrace.WroteRequestInfo) {
@@ -220,9 +227,8 @@ func (a *attempt) failedPhase() Phase {
 	return a.phase
 }
 
-// settle copies what is known of the attempt into its response and lets go of the request body.
+// settle copies what is known of the attempt into its response.
 func (a *attempt) settle(resp *Response) {
-	drained := a.body.seal()
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if !a.connected {
@@ -233,7 +239,7 @@ func (a *attempt) settle(resp *Response) {
 		resp.Timings.DNS, resp.Timings.Connect, resp.Timings.TLS = 0, 0, 0
 	}
 	resp.ReusedConn = a.reused
-	resp.WroteRequest = a.connected && !a.refused && (a.wrote || drained)
+	resp.WroteRequest = a.connected && !a.refused && a.wrote
 	if resp.Failure == nil || resp.Failure.Type != BlockedByPolicy {
 		resp.Peer = a.peer
 	}

@@ -3,7 +3,6 @@ package egress
 import (
 	"context"
 	"errors"
-	"io"
 	"net"
 	"net/http/httptrace"
 	"net/netip"
@@ -31,7 +30,6 @@ func TestGotConn_ClosesAnHTTP1ConnectionBeforeTheTransportCanWrite(t *testing.T)
 		}
 		a := &attempt{judge: j, host: "127.0.0.1", port: target.Port()}
 		a.ctx, a.refuse = context.WithCancelCause(t.Context())
-		a.body.rest = []byte("x")
 		return a
 	}
 	hand := func(a *attempt) error {
@@ -52,9 +50,6 @@ func TestGotConn_ClosesAnHTTP1ConnectionBeforeTheTransportCanWrite(t *testing.T)
 	if err := hand(a); !errors.Is(err, net.ErrClosed) || !errors.Is(context.Cause(a.ctx), errSentTwice) {
 		t.Errorf("second connection: write %v, cause %v", err, context.Cause(a.ctx))
 	}
-	if _, err := a.body.Read(make([]byte, 1)); !errors.Is(err, errSealed) {
-		t.Errorf("second connection: the body can be read, %v", err)
-	}
 
 	a = newAttempt(target)
 	var refused *BlockedError
@@ -66,31 +61,6 @@ func TestGotConn_ClosesAnHTTP1ConnectionBeforeTheTransportCanWrite(t *testing.T)
 	a.settle(resp)
 	if resp.WroteRequest {
 		t.Error("refused connection: the request counts as written")
-	}
-}
-
-func TestRequestBody_IsNotReadAfterItWasSealed(t *testing.T) {
-	t.Parallel()
-	body := requestBody{rest: []byte("abc")}
-	p := make([]byte, 2)
-	if n, err := body.Read(p); n != 2 || err != nil {
-		t.Errorf("first read: %d, %v", n, err)
-	}
-	if body.seal() {
-		t.Error("sealed half way, the body counts as read")
-	}
-	if _, err := body.Read(p); !errors.Is(err, errSealed) {
-		t.Errorf("read after sealing: %v", err)
-	}
-	if body.seal() {
-		t.Error("sealed again, the body counts as read")
-	}
-	body = requestBody{rest: []byte("abc")}
-	if n, err := body.Read(make([]byte, 8)); n != 3 || err != io.EOF {
-		t.Errorf("read of the whole: %d, %v", n, err)
-	}
-	if !body.seal() {
-		t.Error("the body was read and does not count so")
 	}
 }
 

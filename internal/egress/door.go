@@ -59,6 +59,7 @@ type Door struct {
 	dialer    net.Dialer
 	tls       *tls.Config
 	transport *http.Transport
+	targets   targets
 }
 
 // New returns a Door. It fails when an address to deny is incomplete or the user agent is no valid header value.

@@ -1,13 +1,10 @@
 package egress
 
 import (
-	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/textproto"
 	"slices"
-	"sync"
 	"time"
 
 	"golang.org/x/net/http/httpguts"
@@ -20,7 +17,7 @@ type Request struct {
 	URL    string
 	// Header is read and not changed. It must not name the headers that belong to the connection or the framing.
 	Header http.Header
-	// Body is not touched any more once [Door.Send] has returned.
+	// Body must never be changed: a connection that is being given up may read it after [Door.Send] has returned.
 	Body []byte
 	// Timeouts are limits for this request. Zero fields stand for the defaults.
 	Timeouts Timeouts
@@ -108,43 +105,4 @@ func (r *Request) method() (string, error) {
 		return "", &configError{fmt.Sprintf("The method %q cannot be used.", r.Method)}
 	}
 	return r.Method, nil
-}
-
-var errSealed = errors.New("the attempt is over")
-
-// requestBody reads out the bytes of a request until it is sealed. The transport may go on reading after it has
-// returned; sealing gives the bytes back to their owner and keeps a late writer from completing the request.
-type requestBody struct {
-	mu      sync.Mutex
-	rest    []byte
-	sealed  bool
-	drained bool
-}
-
-// Read implements io.Reader. The last bytes come together with io.EOF, so that the transport need not ask again.
-func (b *requestBody) Read(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.sealed {
-		return 0, errSealed
-	}
-	n := copy(p, b.rest)
-	b.rest = b.rest[n:]
-	if len(b.rest) == 0 {
-		return n, io.EOF
-	}
-	return n, nil
-}
-
-// Close implements io.Closer. The transport closes a body that it has read; that says nothing about the attempt.
-func (b *requestBody) Close() error { return nil }
-
-// seal ends reading and reports whether all bytes had been read by then. Sealing again changes nothing.
-func (b *requestBody) seal() (drained bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if !b.sealed {
-		b.sealed, b.drained, b.rest = true, len(b.rest) == 0, nil
-	}
-	return b.drained
 }

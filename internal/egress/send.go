@@ -1,6 +1,7 @@
 package egress
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -106,8 +107,8 @@ func (d *Door) prepare(a *attempt, r *Request) (*http.Request, error) {
 		Body: http.NoBody, ContentLength: int64(len(r.Body)),
 	}
 	if len(r.Body) > 0 {
-		a.body.rest = r.Body
-		req.Body = &a.body
+		// The transport knows this type and sends head and body in one piece; before any other it would send the head by itself.
+		req.Body = io.NopCloser(bytes.NewReader(r.Body))
 	}
 	return req.WithContext(a.ctx), nil
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -282,5 +283,23 @@ func TestNew_RefusesSettingsThatCannotWork(t *testing.T) {
 		if _, err := egress.New(opts); err == nil {
 			t.Errorf("%+v was taken", opts)
 		}
+	}
+}
+
+func TestSend_HeadAndBodyLeaveInOnePiece(t *testing.T) {
+	t.Parallel()
+	pieces := make(chan string, 1)
+	s := newScript(t, func(_ *script, conn net.Conn, _ int) {
+		buf := make([]byte, 64<<10)
+		n, _ := conn.Read(buf)
+		pieces <- string(buf[:n])
+		io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+	})
+	body := strings.Repeat("x", 1024)
+	if resp := localDoor(t).Send(t.Context(), &egress.Request{URL: s.url(), Body: []byte(body)}); resp.Status != 200 {
+		t.Fatalf("%+v", resp)
+	}
+	if piece := <-pieces; !strings.HasPrefix(piece, "POST ") || !strings.HasSuffix(piece, body) {
+		t.Errorf("the first piece is %q", piece)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 )
@@ -23,17 +24,69 @@ func (d *Door) CheckURL(raw string) (*url.URL, error) {
 	if err != nil {
 		return nil, err
 	}
-	return t.url, nil
+	u := *t.url
+	return &u, nil
 }
 
-// target is a URL that passed gate 1, with the host and port that the later gates judge by.
+// target is a URL as it will be called, with the host and port that the gates judge by. It is shared and must not be changed.
 type target struct {
 	url  *url.URL
 	host string
+	// addr is the host where it is a literal address, not valid otherwise.
+	addr netip.Addr
 	port uint16
 }
 
+// mostTargets bounds the URLs whose reading is kept.
+const mostTargets = 4096
+
+// targets keeps what URLs say, which never changes, so that each attempt only judges it. It is safe for concurrent use.
+type targets struct {
+	mu    sync.RWMutex
+	byURL map[string]target
+}
+
+func (c *targets) get(raw string) (target, bool) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	t, ok := c.byURL[raw]
+	return t, ok
+}
+
+func (c *targets) put(raw string, t target) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.byURL == nil || len(c.byURL) >= mostTargets {
+		c.byURL = map[string]target{}
+	}
+	c.byURL[raw] = t
+}
+
+// target applies gate 1.
 func (d *Door) target(raw string) (target, error) {
+	t, ok := d.targets.get(raw)
+	if !ok {
+		var err error
+		if t, err = d.read(raw); err != nil {
+			return target{}, err
+		}
+		d.targets.put(raw, t)
+	}
+	if slices.Contains(servicePorts, t.port) && !d.judge.allow.permitsPort(t.host, plain(t.addr), t.port) {
+		return target{}, blocked(RulePort, "Port %d belongs to a service that takes no HTTP requests. Use the port of the receiver, usually 443.", t.port)
+	}
+	if t.addr.IsValid() {
+		if err := d.judge.literal(t.addr, t.port); err != nil {
+			return target{}, err
+		}
+	} else if isLocalName(t.host) && !d.judge.allow.permitsHost(t.host, t.port) {
+		return target{}, blocked(RuleName, "%s is a name for local use, which this installation does not call. Use a public name, or ask its administrator to allow this one.", t.host)
+	}
+	return t, nil
+}
+
+// read takes a URL apart.
+func (d *Door) read(raw string) (target, error) {
 	u, err := d.parse(raw)
 	if err != nil {
 		return target{}, err
@@ -46,16 +99,6 @@ func (d *Door) target(raw string) (target, error) {
 	if err != nil {
 		return target{}, err
 	}
-	if slices.Contains(servicePorts, port) && !d.judge.allow.permitsPort(host, plain(addr), port) {
-		return target{}, blocked(RulePort, "Port %d belongs to a service that takes no HTTP requests. Use the port of the receiver, usually 443.", port)
-	}
-	if addr.IsValid() {
-		if err := d.judge.literal(addr, port); err != nil {
-			return target{}, err
-		}
-	} else if isLocalName(host) && !d.judge.allow.permitsHost(host, port) {
-		return target{}, blocked(RuleName, "%s is a name for local use, which this installation does not call. Use a public name, or ask its administrator to allow this one.", host)
-	}
 	u.Host = host
 	if addr.Is6() {
 		u.Host = "[" + host + "]"
@@ -63,7 +106,7 @@ func (d *Door) target(raw string) (target, error) {
 	if u.Scheme == "http" && port != 80 || u.Scheme == "https" && port != 443 {
 		u.Host += ":" + strconv.Itoa(int(port))
 	}
-	return target{url: u, host: host, port: port}, nil
+	return target{url: u, host: host, addr: addr, port: port}, nil
 }
 
 // parse covers the rules about the text as a whole, up to the host.

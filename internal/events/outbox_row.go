@@ -46,7 +46,8 @@ const (
 
 // claimTurnTx takes events that wait and never failed, of the projects whose turn it is: those behind a project, in the order of their
 // ids, and the first ones again after the last. Each brings its share of limit, first published first, as far as its window has room.
-// They are marked as handed over; the caller hands them over in the same transaction. It returns the project that had its turn last.
+// They are marked as handed over; the caller hands them over in the same transaction. It returns the project that had its turn last, and
+// whether more may wait that no notification tells of.
 //
 // It asks for the mark, never for "after the last sequence number": a transaction that commits late has a lower number than ones already
 // relayed. One relay at a time takes from a project, so that none hands over what comes after before what is before: the projects are
@@ -54,7 +55,7 @@ const (
 //
 // The projects are found by stepping from one to the next along the index, so that one with very many events costs no more than one with
 // a single one.
-func claimTurnTx(ctx context.Context, tx pgx.Tx, behind string, limit int) (claimed []outboxRow, last string, err error) {
+func claimTurnTx(ctx context.Context, tx pgx.Tx, behind string, limit int) (claimed []outboxRow, last string, more bool, err error) {
 	rows, err := tx.Query(ctx, `
 		with recursive later as (
 			(select project_id as id from events where fanned_out_at is null and poisoned_at is null and project_id > $1 order by project_id limit 1)
@@ -76,6 +77,8 @@ func claimTurnTx(ctx context.Context, tx pgx.Tx, behind string, limit int) (clai
 			) w order by part, id limit $2
 		), locked as materialized (
 			select id, place from turn where pg_try_advisory_xact_lock(hashtextextended('entrega/relay/' || id, 0))
+		), share as materialized (
+			select greatest($3 / count(*), $4) as n from locked having count(*) > 0
 		), claimed as materialized (
 			select p.place, e.seq, e.project_id, e.id, e.relay_failures from locked p
 			cross join lateral (
@@ -86,24 +89,27 @@ func claimTurnTx(ctx context.Context, tx pgx.Tx, behind string, limit int) (clai
 			cross join lateral (
 				select v.seq, v.project_id, v.id, v.relay_failures from events v
 				where v.project_id = p.id and v.fanned_out_at is null and v.poisoned_at is null and v.relay_after is null
-				order by v.seq limit least(greatest($3 / (select count(*) from locked), $4), $5 - open.n)
+				order by v.seq limit least((select n from share), $5 - open.n)
 				for update skip locked
 			) e
 		), marked as (
 			update events set fanned_out_at = now() where seq = any(array(select seq from claimed)) and fanned_out_at is null
 		)
-		select l.last, c.seq, c.project_id, c.id, c.relay_failures
-		from (select coalesce((select id from locked order by place desc limit 1), '') as last) l left join claimed c on true
+		select l.last, l.more, c.seq, c.project_id, c.id, c.relay_failures
+		from (
+			select coalesce((select id from locked order by place desc limit 1), '') as last,
+			       (select count(*) >= $2 from turn) or exists (select from claimed group by place having count(*) >= (select n from share)) as more
+		) l left join claimed c on true
 		order by c.place, c.seq`, behind, turnProjects, limit, leastShare, projectWindow, windowFor)
 	if err != nil {
-		return nil, behind, fmt.Errorf("claim events: %w", err)
+		return nil, behind, false, fmt.Errorf("claim events: %w", err)
 	}
 	last = behind
 	var locked string
 	var seq *int64
 	var project, id *string
 	var failures *int
-	_, err = pgx.ForEachRow(rows, []any{&locked, &seq, &project, &id, &failures}, func() error {
+	_, err = pgx.ForEachRow(rows, []any{&locked, &more, &seq, &project, &id, &failures}, func() error {
 		last = cmp.Or(locked, behind)
 		if seq != nil {
 			claimed = append(claimed, outboxRow{Seq: *seq, ProjectID: *project, ID: *id, RelayFailures: *failures})
@@ -111,9 +117,9 @@ func claimTurnTx(ctx context.Context, tx pgx.Tx, behind string, limit int) (clai
 		return nil
 	})
 	if err != nil {
-		return nil, behind, fmt.Errorf("claim events: %w", err)
+		return nil, behind, false, fmt.Errorf("claim events: %w", err)
 	}
-	return claimed, last, nil
+	return claimed, last, more, nil
 }
 
 // WakeRelays tells the relays of events of a project that wait in the outbox, if there are any: a fan-out calls it when it has made

@@ -157,14 +157,14 @@ func (r *Relay) Sweep(ctx context.Context) (failing bool, err error) {
 	return r.relayFailed(ctx)
 }
 
-// relayFresh hands over events that never failed: one turn of them. It reports whether there were any, and whether some failed
-// now and wait.
+// relayFresh hands over events that never failed: one turn of them. It reports whether there may be more, and whether some failed now
+// and wait.
 func (r *Relay) relayFresh(ctx context.Context) (more, failing bool, err error) {
-	claimed, err := r.relayTurn(ctx)
+	claimed, more, err := r.relayTurn(ctx)
 	if err != nil && len(claimed) > 0 && blamesEvent(ctx, err) {
 		failing, err = r.relayEach(ctx, claimed)
 	}
-	return len(claimed) > 0, failing || err != nil, err
+	return more, failing || err != nil, err
 }
 
 // relayFailed gives those that failed before and are due another turn, and reports whether any are left.
@@ -178,19 +178,19 @@ func (r *Relay) relayFailed(ctx context.Context) (failing bool, err error) {
 }
 
 // relayTurn claims what has its turn and hands it over in one transaction. It returns what it claimed even when that failed.
-func (r *Relay) relayTurn(ctx context.Context) (claimed []outboxRow, err error) {
+func (r *Relay) relayTurn(ctx context.Context) (claimed []outboxRow, more bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, handOverTimeout)
 	defer cancel()
 	err = store.InAsyncTx(ctx, r.pool, func(tx pgx.Tx) error {
 		var last string
-		claimed, last, err = claimTurnTx(ctx, tx, r.behind, r.batch)
+		claimed, last, more, err = claimTurnTx(ctx, tx, r.behind, r.batch)
 		if err != nil {
 			return err
 		}
 		r.behind = last
 		return r.handOverTx(ctx, tx, claimed)
 	})
-	return claimed, err
+	return claimed, more && len(claimed) > 0, err
 }
 
 // relayEach hands rows over one by one, each in its own transaction, so that one which cannot be handed over does not

@@ -39,7 +39,7 @@ func TestRelay_AProjectWithVeryManyEventsDelaysNoOther(t *testing.T) {
 	b.flood(t, b.project, projectWindow+500)
 	b.flood(t, calm, 1)
 	r := b.newRelay(t, 100)
-	if _, err := r.relayTurn(b.ctx); err != nil {
+	if _, _, err := r.relayTurn(b.ctx); err != nil {
 		t.Fatal(err)
 	}
 	if b.handedOver(t, calm) != 1 {
