@@ -27,9 +27,10 @@ type Claimed struct {
 	Claim
 	// Refused says that the node does not hold the endpoint's lane, or that the endpoint takes nothing, or probes only.
 	Refused bool
-	// Room is how many there was room for, IDs are those that begin now, in order.
-	Room int
-	IDs  []int64
+	// Room is how many there was room for, Found how many there were of them, IDs are those that begin now, in order: others may
+	// have taken some in the same moment.
+	Room, Found int
+	IDs         []int64
 }
 
 // Claimer says what this node may claim beside what is due in its own queue. It is called by one goroutine at a time.
@@ -76,7 +77,7 @@ const claimLane = `
 			(select id from river_job where endpoint_id = $4 and state = 'pending' and id > $7 order by id limit (select waiting from room))
 		) w order by id limit (select n from room)
 	), begun as (` + beginTasks + `)
-	select room.n, begun.* from open cross join room left join begun on true order by begun.id`
+	select room.n, (select count(*) from chosen), begun.* from open cross join room left join begun on true order by begun.id`
 
 // fetchDue takes what is due in a queue that all nodes work, as River does, with regard to lanes: of one that nobody holds it takes a few,
 // whose workers get its lease and then claim the rest, and of one that another node holds none: that node claims them, and TakeOwn finds
@@ -98,7 +99,7 @@ const fetchDue = `
 			order by priority, scheduled_at, id limit $4))
 		for update skip locked
 	), begun as (` + beginTasks + `)
-	select 0, begun.* from begun order by begun.priority, begun.scheduled_at, begun.id`
+	select 0, 0, begun.* from begun order by begun.priority, begun.scheduled_at, begun.id`
 
 const (
 	// lookedAt is how many due tasks are looked at in one fetch.
@@ -122,7 +123,7 @@ func fetch(ctx context.Context, db store.DB, nodeID, queue string, most, keepBy 
 	}
 	defer rows.Close()
 	for rows.Next() {
-		var none int
+		var none Claimed
 		if _, err := b.scan(rows, &none); err != nil {
 			return b, fmt.Errorf("fetch what is due: %w", err)
 		}
@@ -145,7 +146,7 @@ func claim(ctx context.Context, db store.DB, nodeID, queue string, most, keepBy 
 		batch.Queue(claimLane, nodeID, queue, keepBy, c.EndpointID, c.Window, share, c.After).Query(func(rows pgx.Rows) error {
 			got := Claimed{Claim: c, Refused: true}
 			for rows.Next() {
-				id, err := b.scan(rows, &got.Room)
+				id, err := b.scan(rows, &got)
 				if err != nil {
 					return err
 				}
@@ -164,15 +165,15 @@ func claim(ctx context.Context, db store.DB, nodeID, queue string, most, keepBy 
 	return b, done, nil
 }
 
-// scan adds a row of what began, and returns its id; 0 is a row that says only that nothing did.
-func (b *begun) scan(rows pgx.Rows, room *int) (taskID int64, err error) {
+// scan adds a row of what began, and returns its id; 0 is a row that says only that nothing did. The numbers go to c.
+func (b *begun) scan(rows pgx.Rows, c *Claimed) (taskID int64, err error) {
 	var id *int64
 	var attempt, max, priority *int
 	var kind, queue *string
 	var attemptedAt, createdAt, scheduledAt *time.Time
 	var failures [][]byte
 	job := &rivertype.JobRow{State: rivertype.JobStateRunning}
-	err = rows.Scan(room, &id, &job.EncodedArgs, &attempt, &attemptedAt, &job.AttemptedBy, &createdAt, &failures, &kind, &max, &job.Metadata,
+	err = rows.Scan(&c.Room, &c.Found, &id, &job.EncodedArgs, &attempt, &attemptedAt, &job.AttemptedBy, &createdAt, &failures, &kind, &max, &job.Metadata,
 		&priority, &queue, &scheduledAt, &job.Tags)
 	if err != nil || id == nil {
 		return 0, err

@@ -4,7 +4,10 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
 	"github.com/riverqueue/river/rivertype"
+
+	"entrega/internal/store"
 )
 
 // lanes makes two live nodes, and endpoints whose lanes are held by the given nodes; "" is nobody.
@@ -81,6 +84,42 @@ func TestClaim_TakesTheFirstAsFarAsTheWindowHasRoom(t *testing.T) {
 	}
 	if ids, _ = b.claim(1, Claim{EndpointID: "endpoint_1", Window: 100, After: waiting[2]}); len(ids) != 1 || ids[0] != waiting[3] {
 		t.Errorf("claimed %v, want %d: one, behind %d", ids, waiting[3], waiting[2])
+	}
+}
+
+func TestClaim_KnowsThatMoreWaitsWhenAnotherNodeTookSomeInTheSameMoment(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.lanes(map[string]string{"endpoint_1": "node_a"})
+	due := b.due(2, "endpoint_1")
+	waiting := b.waiting(5, "endpoint_1")
+	claimed := make(chan []Claimed, 1)
+	err := store.InTx(t.Context(), b.pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(t.Context(), `update river_job set state = 'running' where id = $1`, due[0]); err != nil {
+			return err
+		}
+		go func() {
+			_, done := b.claim(100, Claim{EndpointID: "endpoint_1", Window: 4})
+			claimed <- done
+		}()
+		for waits := false; !waits; {
+			err := b.pool.QueryRow(t.Context(), `select exists (select from pg_locks where not granted and locktype = 'transactionid'
+				and pid in (select pid from pg_stat_activity where datname = current_database()))`).Scan(&waits)
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := <-claimed
+	if diff := cmp.Diff([]int64{due[1], waiting[0], waiting[1]}, done[0].IDs); diff != "" {
+		t.Errorf("claimed (-want +got):\n%s", diff)
+	}
+	if done[0].Room != 4 || done[0].Found != 4 {
+		t.Errorf("what came of it: %+v, want four found for four places", done[0])
 	}
 }
 

@@ -157,7 +157,7 @@ func (l *lanes) claimed(c jobs.Claimed) {
 	if len(c.IDs) > 0 && !ln.seenAt.IsZero() {
 		ln.claimedTo = c.IDs[len(c.IDs)-1]
 	}
-	l.brought(ln, c.IDs, c.Room)
+	l.brought(ln, c.IDs, c.Room <= 0 || c.Found >= c.Room)
 }
 
 // added notes that something new waits for an endpoint, and reports whether its lane is worked here.
@@ -183,13 +183,12 @@ func (l *lanes) promoted(endpointID string, ids []int64, room int) {
 	if ln == nil {
 		return
 	}
-	l.brought(ln, ids, room)
+	l.brought(ln, ids, room <= 0 || len(ids) >= room)
 }
 
-// brought adapts the lane's appetite, and what it knows of its backlog.
-func (l *lanes) brought(ln *lane, ids []int64, room int) {
+// brought adapts the lane's appetite, and what it knows of its backlog: whether more may wait.
+func (l *lanes) brought(ln *lane, ids []int64, more bool) {
 	now := time.Now()
-	more := room <= 0 || len(ids) >= room
 	if len(ids) > 0 {
 		switch since := now.Sub(ln.promotedAt); {
 		case since < slowAfter/8:
