@@ -10,3 +10,6 @@ func (d *Deliverer) KeepLeases(ctx context.Context) { d.keepLeases(ctx) }
 
 // LaneWindow is how many deliveries of an endpoint River has in its hands.
 const LaneWindow = laneWindow
+
+// ReadContentsByID is what a delivery asks its event by.
+const ReadContentsByID = readContentsByID

@@ -61,15 +61,25 @@ func scanBacklog(ctx context.Context, p *pass) error {
 	if _, err := p.raise(ctx, current, findings); err != nil {
 		return err
 	}
-	return p.resolve(ctx, whyNoBacklog(outboxes, stats.Waiting >= events.OutboxLimit))
+	return p.resolve(ctx, whyNoBacklog(outboxes))
 }
 
-// projectOutboxes shares the front of the outbox out among its projects.
+// projectOutboxes looks at the outbox of each project that has one. It steps from project to project along the index of what waits:
+// an order by age would have to pass over all that does not wait any more.
 func (p *pass) projectOutboxes(ctx context.Context) ([]outbox, error) {
 	rows, err := p.tx.Query(ctx, `
-		select project_id, count(*), extract(epoch from clock_timestamp() - min(created_at))::float8
-		from (select project_id, created_at from events where fanned_out_at is null and poisoned_at is null order by seq limit $1) w
-		group by project_id order by project_id`, events.OutboxLimit)
+		with recursive waiting as (
+			(select project_id, created_at from events where fanned_out_at is null and poisoned_at is null order by project_id, seq limit 1)
+			union all
+			select next.project_id, next.created_at from waiting cross join lateral (
+				select e.project_id, e.created_at from events e
+				where e.fanned_out_at is null and e.poisoned_at is null and e.project_id > waiting.project_id
+				order by e.project_id, e.seq limit 1) next
+		)
+		select project_id,
+		       (select count(*) from (select from events e where e.project_id = waiting.project_id and e.fanned_out_at is null and e.poisoned_at is null limit $1) w),
+		       extract(epoch from clock_timestamp() - created_at)::float8
+		from waiting order by project_id`, events.OutboxLimit)
 	if err != nil {
 		return nil, fmt.Errorf("look at the outbox of projects: %w", err)
 	}
@@ -97,9 +107,8 @@ func (p *pass) backlogFinding(o outbox, current map[key]Alert) finding {
 	return f
 }
 
-// whyNoBacklog finds the alerts whose outbox is calm. A project that is not among the outboxes has nothing waiting, unless the
-// count stopped before it came to its events.
-func whyNoBacklog(outboxes []outbox, cut bool) func(context.Context, []Alert) (map[string]string, error) {
+// whyNoBacklog finds the alerts whose outbox is calm. A project that is not among the outboxes has nothing waiting.
+func whyNoBacklog(outboxes []outbox) func(context.Context, []Alert) (map[string]string, error) {
 	calm := map[string]bool{}
 	for _, o := range outboxes {
 		calm[o.project] = o.calm()
@@ -107,7 +116,7 @@ func whyNoBacklog(outboxes []outbox, cut bool) func(context.Context, []Alert) (m
 	return func(_ context.Context, alerts []Alert) (map[string]string, error) {
 		why := map[string]string{}
 		for _, a := range alerts {
-			if isCalm, seen := calm[a.ProjectID]; isCalm || !seen && !cut {
+			if isCalm, seen := calm[a.ProjectID]; isCalm || !seen {
 				why[a.ID] = "the outbox has drained"
 			}
 		}

@@ -86,7 +86,8 @@ func EventByID(ctx context.Context, db store.DB, project, id string) (Event, err
 // PayloadByID reads only the bytes that were published.
 func PayloadByID(ctx context.Context, db store.DB, project, id string) ([]byte, error) {
 	var data []byte
-	err := db.QueryRow(ctx, `select data from events where project_id = $1 and id = $2`, project, id).Scan(&data)
+	err := db.QueryRow(ctx, `
+		select data from events where project_id = $1 and id ~>=~ $2 and id ~<=~ $2 order by id using ~<~ limit 1`, project, id).Scan(&data)
 	if err != nil {
 		return nil, fmt.Errorf("read payload: %w", store.MapError(err))
 	}
