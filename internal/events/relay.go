@@ -23,6 +23,10 @@ const (
 	defaultSweepEvery = time.Minute
 	// defaultSweepSoon is the pace while events that failed wait for their turn, and while the relay is deaf.
 	defaultSweepSoon = 5 * time.Second
+	// restEach and restMost are how long the relay rests after a pass for each event that it brought, and at most: what comes meanwhile
+	// shares the next pass and the tasks that it makes. A lone event makes the next one wait for a millisecond.
+	restEach = time.Millisecond
+	restMost = 25 * time.Millisecond
 	// handOverTimeout bounds one transaction, so that a lock or a dead connection cannot hold a relay for good.
 	handOverTimeout = 30 * time.Second
 )
@@ -91,9 +95,11 @@ func (r *Relay) Run(ctx context.Context) {
 				deaf = r.listen(ctx, wake)
 			}
 		}
-		calm, more := r.pass(ctx, swept)
+		calm, brought, more := r.pass(ctx, swept)
 		if more {
 			rouse(wake)
+		} else {
+			rest(ctx, min(time.Duration(brought)*restEach, restMost))
 		}
 		hurry := !calm || deaf == nil
 		switch {
@@ -127,9 +133,21 @@ func rouse(wake chan<- struct{}) {
 	}
 }
 
+func rest(ctx context.Context, d time.Duration) {
+	if d <= 0 {
+		return
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}
+
 // pass gives one turn to what is new and, with a sweep, to what failed before, so that neither can keep the other away. It
-// reports whether nothing is left that failed, and whether more may be new.
-func (r *Relay) pass(ctx context.Context, sweep bool) (calm, more bool) {
+// reports whether nothing is left that failed, how many new events it brought, and whether more may be there.
+func (r *Relay) pass(ctx context.Context, sweep bool) (calm bool, brought int, more bool) {
 	failing := false
 	var err error
 	if sweep {
@@ -137,34 +155,34 @@ func (r *Relay) pass(ctx context.Context, sweep bool) (calm, more bool) {
 	}
 	if err == nil {
 		var failed bool
-		more, failed, err = r.relayFresh(ctx)
+		brought, more, failed, err = r.relayFresh(ctx)
 		failing = failing || failed
 	}
 	if err != nil && ctx.Err() == nil {
 		r.logger.ErrorContext(ctx, "the relay stopped short and goes on with the next sweep", "error", err)
 	}
-	return err == nil && !failing, more && err == nil
+	return err == nil && !failing, brought, more && err == nil
 }
 
 // Sweep hands over everything that is due now and reports whether events that failed wait for a later turn. An error is
 // trouble of the database that no event is to blame for; what was handed over before it stays so.
 func (r *Relay) Sweep(ctx context.Context) (failing bool, err error) {
 	for more := true; more; {
-		if more, _, err = r.relayFresh(ctx); err != nil {
+		if _, more, _, err = r.relayFresh(ctx); err != nil {
 			return true, err
 		}
 	}
 	return r.relayFailed(ctx)
 }
 
-// relayFresh hands over events that never failed: one turn of them. It reports whether there may be more, and whether some failed now
-// and wait.
-func (r *Relay) relayFresh(ctx context.Context) (more, failing bool, err error) {
+// relayFresh hands over events that never failed: one turn of them. It reports how many there were, whether there may be more, and
+// whether some failed now and wait.
+func (r *Relay) relayFresh(ctx context.Context) (n int, more, failing bool, err error) {
 	claimed, more, err := r.relayTurn(ctx)
 	if err != nil && len(claimed) > 0 && blamesEvent(ctx, err) {
 		failing, err = r.relayEach(ctx, claimed)
 	}
-	return more, failing || err != nil, err
+	return len(claimed), more, failing || err != nil, err
 }
 
 // relayFailed gives those that failed before and are due another turn, and reports whether any are left.

@@ -273,7 +273,7 @@ func TestRelay_SchemaThatCannotBeReadIsTold(t *testing.T) {
 	b.publish(t, "x")
 	r := b.newRelay(t, 0)
 	b.exec(t, `alter table events rename column relay_after to something_else`)
-	if _, _, err := r.relayFresh(b.ctx); err == nil {
+	if _, _, _, err := r.relayFresh(b.ctx); err == nil {
 		t.Error("relayFresh: no error, want the missing column told")
 	}
 }
