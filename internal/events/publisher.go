@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	publishGroup   = 250              // events in one statement at most
-	publishBytes   = 2 << 20          // of payloads in one statement, about
-	publishWriters = 1                // statements at once: they notify, and commits that do so come one after the other anyway
+	publishGroup   = 250     // events in one statement at most
+	publishBytes   = 2 << 20 // of payloads in one statement, about
+	publishWriters = 1       // statements at once: they notify, and commits that do so come one after the other anyway
 	publishRest    = 4 * time.Millisecond
 	publishTimeout = 10 * time.Second // for one statement
 )
