@@ -3,6 +3,7 @@ package jobs
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -20,6 +21,9 @@ type Claim struct {
 	Window int
 	// After is the last task that need not be looked at: whoever asks knows that none waits up to there.
 	After int64
+	// InOrder asks for what else runs of the endpoint behind the task Known, which nobody need be told of again.
+	InOrder bool
+	Known   int64
 }
 
 // Claimed is what came of a Claim.
@@ -31,6 +35,9 @@ type Claimed struct {
 	// have taken some in the same moment.
 	Room, Found int
 	IDs         []int64
+	// Order has, where Claim.InOrder asked for it, all that runs or begins now behind Claim.Known, in order. It is nil where something is
+	// about to come before the last of them that is not among them.
+	Order []int64
 }
 
 // Claimer says what this node may claim beside what is due in its own queue. It is called by one goroutine at a time.
@@ -71,13 +78,23 @@ const claimLane = `
 		select least(greatest($5 - running, 0), $6, greatest($5 - running - available, 0) + due) as n, greatest($5 - running - available, 0) as waiting from open
 		union all select 0, 0 where not exists (select from open) -- no limit would be all
 	), chosen as materialized (
-		select id from (
-			(select id from river_job where endpoint_id = $4 and state = 'available' and scheduled_at <= now() order by id limit (select n from room))
+		select id, waits from (
+			(select id, false as waits from river_job where endpoint_id = $4 and state = 'available' and scheduled_at <= now() order by id limit (select n from room))
 			union all
-			(select id from river_job where endpoint_id = $4 and state = 'pending' and id > $7 order by id limit (select waiting from room))
+			(select id, true from river_job where endpoint_id = $4 and state = 'pending' and id > $7 order by id limit (select waiting from room))
 		) w order by id limit (select n from room)
+	), last as materialized (
+		select max(id) as id, count(*) filter (where waits) as waited from chosen
+	), ahead as materialized (
+		select array(select id from river_job where endpoint_id = $4 and state = 'running' and id > $9 order by id) as ids from last
+		where $8 and not exists (select from river_job where endpoint_id = $4 and state = 'available' and river_job.id < last.id
+		                         and scheduled_at > now() and scheduled_at <= now() + make_interval(secs => $10))
+		  and not exists (select from river_job where endpoint_id = $4 and state = 'scheduled' and river_job.id < last.id
+		                  and outcome = 'snooze' and scheduled_at <= now() + make_interval(secs => $10))
+		  and not exists (select from river_job where endpoint_id = $4 and state = 'pending' and river_job.id > $7 and river_job.id < last.id
+		                  offset last.waited)
 	), begun as (` + beginTasks + `)
-	select room.n, (select count(*) from chosen), begun.* from open cross join room left join begun on true order by begun.id`
+	select room.n, (select count(*) from chosen), (select ids from ahead), begun.* from open cross join room left join begun on true order by begun.id`
 
 // fetchDue takes what is due in a queue that all nodes work, as River does, with regard to lanes: of one that nobody holds it takes a few,
 // whose workers get its lease and then claim the rest, and of one that another node holds none: that node claims them, and TakeOwn finds
@@ -99,11 +116,13 @@ const fetchDue = `
 			order by priority, scheduled_at, id limit $4))
 		for update skip locked
 	), begun as (` + beginTasks + `)
-	select 0, 0, begun.* from begun order by begun.priority, begun.scheduled_at, begun.id`
+	select 0, 0, null::bigint[], begun.* from begun order by begun.priority, begun.scheduled_at, begun.id`
 
 const (
 	// lookedAt is how many due tasks are looked at in one fetch.
 	lookedAt = 2000
+	// snoozedSoon is how far ahead a snooze is looked at that comes back to its place in the order.
+	snoozedSoon = 1100 * time.Millisecond
 	// enterWith is how many tasks of a lane that nobody holds a node takes at once.
 	enterWith = 4
 )
@@ -143,7 +162,8 @@ func claim(ctx context.Context, db store.DB, nodeID, queue string, most, keepBy 
 	batch := &pgx.Batch{}
 	for _, c := range claims {
 		batch.Queue(lockLane, c.EndpointID)
-		batch.Queue(claimLane, nodeID, queue, keepBy, c.EndpointID, c.Window, share, c.After).Query(func(rows pgx.Rows) error {
+		batch.Queue(claimLane, nodeID, queue, keepBy, c.EndpointID, c.Window, share, c.After,
+			c.InOrder, c.Known, snoozedSoon.Seconds()).Query(func(rows pgx.Rows) error {
 			got := Claimed{Claim: c, Refused: true}
 			for rows.Next() {
 				id, err := b.scan(rows, &got)
@@ -155,6 +175,7 @@ func claim(ctx context.Context, db store.DB, nodeID, queue string, most, keepBy 
 					got.IDs = append(got.IDs, id)
 				}
 			}
+			got.sortOut()
 			done = append(done, got)
 			return rows.Err()
 		})
@@ -165,6 +186,17 @@ func claim(ctx context.Context, db store.DB, nodeID, queue string, most, keepBy 
 	return b, done, nil
 }
 
+// sortOut completes the order of what runs, which has what ran before, by what begins now. Others may have taken some of what was found:
+// then the order is not known.
+func (c *Claimed) sortOut() {
+	if c.Order == nil || c.Found != len(c.IDs) {
+		c.Order = nil
+		return
+	}
+	c.Order = append(c.Order, c.IDs...)
+	slices.Sort(c.Order)
+}
+
 // scan adds a row of what began, and returns its id; 0 is a row that says only that nothing did. The numbers go to c.
 func (b *begun) scan(rows pgx.Rows, c *Claimed) (taskID int64, err error) {
 	var id *int64
@@ -173,7 +205,7 @@ func (b *begun) scan(rows pgx.Rows, c *Claimed) (taskID int64, err error) {
 	var attemptedAt, createdAt, scheduledAt *time.Time
 	var failures [][]byte
 	job := &rivertype.JobRow{State: rivertype.JobStateRunning}
-	err = rows.Scan(&c.Room, &c.Found, &id, &job.EncodedArgs, &attempt, &attemptedAt, &job.AttemptedBy, &createdAt, &failures, &kind, &max, &job.Metadata,
+	err = rows.Scan(&c.Room, &c.Found, &c.Order, &id, &job.EncodedArgs, &attempt, &attemptedAt, &job.AttemptedBy, &createdAt, &failures, &kind, &max, &job.Metadata,
 		&priority, &queue, &scheduledAt, &job.Tags)
 	if err != nil || id == nil {
 		return 0, err

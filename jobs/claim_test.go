@@ -87,6 +87,42 @@ func TestClaim_TakesTheFirstAsFarAsTheWindowHasRoom(t *testing.T) {
 	}
 }
 
+func TestClaim_TellsTheOrderWhereNothingComesBetween(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.lanes(map[string]string{"endpoint_1": "node_a"})
+	late, low := b.due(1, "endpoint_1"), b.due(3, "endpoint_1")
+	waiting := b.waiting(4, "endpoint_1")
+	claim := func(window int, known int64) Claimed {
+		_, done := b.claim(100, Claim{EndpointID: "endpoint_1", Window: window, InOrder: true, Known: known})
+		return done[0]
+	}
+	b.exec(`update river_job set state = 'running', attempt = 1 where id = $1`, low[0])
+
+	b.exec(`update river_job set scheduled_at = now() + interval '1 second' where id = $1`, late[0])
+	if got := claim(2, 0); len(got.IDs) != 1 || got.Order != nil {
+		t.Errorf("%+v, want no order: %d comes in a second", got, late[0])
+	}
+	b.exec(`update river_job set state = 'scheduled', metadata = metadata || '{"outcome": "snooze"}' where id = $1`, late[0])
+	if got := claim(3, 0); len(got.IDs) != 1 || got.Order != nil {
+		t.Errorf("%+v, want no order: %d was snoozed for a second", got, late[0])
+	}
+	b.exec(`update river_job set scheduled_at = now() + interval '1 hour' where id = $1`, late[0])
+	if diff := cmp.Diff([]int64{low[0], low[1], low[2], waiting[0]}, claim(4, 0).Order); diff != "" {
+		t.Errorf("the order (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]int64{low[2], waiting[0], waiting[1]}, claim(5, low[1]).Order); diff != "" {
+		t.Errorf("the order behind %d (-want +got):\n%s", low[1], diff)
+	}
+	due := b.due(2, "endpoint_1")
+	if got := claim(7, 0); got.Order != nil || got.IDs[0] != due[0] {
+		t.Errorf("%+v, want no order: %v wait before %v", got, waiting[2:], due)
+	}
+	if _, done := b.claim(100, Claim{EndpointID: "endpoint_1", Window: 9}); len(done[0].IDs) != 2 || done[0].Order != nil {
+		t.Errorf("%+v, want no order, which nobody asked for", done[0])
+	}
+}
+
 func TestClaim_KnowsThatMoreWaitsWhenAnotherNodeTookSomeInTheSameMoment(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

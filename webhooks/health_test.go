@@ -239,3 +239,21 @@ func TestHealth_OneProbeAtATimeWhileFailing(t *testing.T) {
 		t.Errorf("%d requests at once to a failing endpoint, want 1", n)
 	}
 }
+
+func TestDisable_EndsWhatWaitsForAFailingEndpointToRecover(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	r := b.receiver()
+	e := b.create(webhooks.Settings{URL: r.url}).Endpoint.ID
+	b.startNode("node_a", 20)
+	b.exec(`update endpoint_lanes set failing_since = now(), failures_in_a_row = 1, last_failure_at = now() where endpoint_id = $1`, e)
+	b.publish(names("order", 3)...)
+	b.await("the deliveries to wait for the endpoint to recover", func() bool { return b.states(e)["scheduled"] == 3 })
+	if _, err := b.endpoints.Disable(b.ctx, b.owner, e, "test"); err != nil {
+		t.Fatal(err)
+	}
+	b.await("them to end", func() bool { return b.states(e)["discarded"] == 3 })
+	if n := r.count(); n != 0 {
+		t.Errorf("%d requests to a disabled endpoint", n)
+	}
+}

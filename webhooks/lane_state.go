@@ -143,7 +143,7 @@ func (l *lanes) claim(endpointID string) (c jobs.Claim, ok bool) {
 	if ln.claimedTo == 0 {
 		ln.seenAt = now
 	}
-	return jobs.Claim{EndpointID: endpointID, Window: ln.appetite, After: ln.claimedTo}, true
+	return jobs.Claim{EndpointID: endpointID, Window: ln.appetite, After: ln.claimedTo, InOrder: ln.width <= 1, Known: ln.order.through}, true
 }
 
 // claimed takes in what a claim brought.
@@ -158,6 +158,10 @@ func (l *lanes) claimed(c jobs.Claimed) {
 		ln.claimedTo = c.IDs[len(c.IDs)-1]
 	}
 	l.brought(ln, c.IDs, c.Room <= 0 || c.Found >= c.Room)
+	if len(c.Order) > 0 && len(c.IDs) > 0 {
+		ln.order.learn(c.Order, c.IDs[len(c.IDs)-1], ln.waiting.has)
+		l.admit(ln)
+	}
 }
 
 // added notes that something new waits for an endpoint, and reports whether its lane is worked here.

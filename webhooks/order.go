@@ -49,11 +49,13 @@ func (o *order) asks(id int64) bool {
 	return true
 }
 
-// learn takes in all that is due up to an id, but for those that have come already.
+// learn takes in all that is due up to an id, but for those that have come already, or were known when somebody else has told of more
+// meanwhile.
 func (o *order) learn(due []int64, through int64, come func(id int64) bool) {
+	known := o.through
 	o.through = max(o.through, through)
 	for _, id := range due {
-		if id > through || come(id) || slices.Contains(o.done, id) {
+		if id <= known || id > through || come(id) || slices.Contains(o.done, id) {
 			continue
 		}
 		o.expect(id)

@@ -4,6 +4,8 @@ import (
 	"math"
 	"testing"
 	"time"
+
+	"entrega/jobs"
 )
 
 func TestOrder_ALaneOneWideWaitsForWhatIsDueBefore(t *testing.T) {
@@ -25,6 +27,38 @@ func TestOrder_ALaneOneWideWaitsForWhatIsDueBefore(t *testing.T) {
 	b.leave(ln, 11, resultSuccess)
 	if got := answers(map[int64]*waiter{12: second})[12]; got != "place" {
 		t.Errorf("task 12 was told %q after 11 had its turn", got)
+	}
+}
+
+func TestOrder_AClaimTellsWhatComesFirst(t *testing.T) {
+	t.Parallel()
+	b := setupLanes(t, 100)
+	ln := b.lane("endpoint", 1)
+	ln.order = order{}
+	b.claimed(jobs.Claimed{Claim: jobs.Claim{EndpointID: "endpoint"}, Room: 2, Found: 2, IDs: []int64{12, 13}, Order: []int64{11, 12, 13}})
+	waiters := map[int64]*waiter{}
+	for _, id := range []int64{13, 12} {
+		w, err := b.join(ln, id)
+		if w == nil || err != nil {
+			t.Fatalf("task %d came to %v, %v while 11 has not come", id, w, err)
+		}
+		waiters[id] = w
+	}
+	if w, err := b.join(ln, 11); w != nil || err != nil {
+		t.Fatalf("task 11 came to %v, %v", w, err)
+	}
+	// An answer to a question of before tells of what is in the lane by now.
+	b.learn(ln, []int64{11, 12, 13}, 13, true)
+	b.leave(ln, 11, resultSuccess)
+	if got := answers(waiters); got[12] != "place" || got[13] != "wait" {
+		t.Errorf("behind 11: %v", got)
+	}
+	b.leave(ln, 12, resultSuccess)
+	if got := answers(waiters); got[13] != "place" {
+		t.Errorf("behind 12: %v", got)
+	}
+	if b.unsure != 0 {
+		t.Errorf("the table was asked %d times", b.unsure)
 	}
 }
 

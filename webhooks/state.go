@@ -42,8 +42,12 @@ func errDisabled() error {
 }
 
 // DisableTx disables an endpoint of the actor's project with its audit row, as part of the caller's transaction, and reports
-// whether it did so: one that is disabled or deleted already keeps its first reason. The caller has seen to what the actor may do.
+// whether it did so: one that is disabled or deleted already keeps its first reason. The caller has seen to what the actor may do. What
+// waited for the endpoint to recover gets its turn at once, to end.
 func DisableTx(ctx context.Context, tx pgx.Tx, actor tenant.Actor, id string, reason DisabledReason, detail string) (bool, error) {
+	if err := lockLaneTx(ctx, tx, id); err != nil {
+		return false, err
+	}
 	tag, err := tx.Exec(ctx, `
 		update endpoints set disabled_at = now(), disabled_reason = $3, disabled_detail = $4, version = version + 1, updated_at = now()
 		where project_id = $1 and id = $2 and disabled_at is null and deleted_at is null`, actor.ProjectID, id, string(reason), detail)
@@ -52,6 +56,9 @@ func DisableTx(ctx context.Context, tx pgx.Tx, actor tenant.Actor, id string, re
 	}
 	if tag.RowsAffected() == 0 {
 		return false, nil
+	}
+	if err := wakeTx(ctx, tx, id); err != nil {
+		return false, err
 	}
 	return true, tenant.Audit(ctx, tx, actor, "endpoint.disable", "endpoint", id, map[string]any{"reason": reason, "detail": detail})
 }
@@ -163,11 +170,19 @@ func (s *Endpoints) changeState(ctx context.Context, actor tenant.Actor, p tenan
 	return e, nil
 }
 
-// resumeTx lets the deliveries of an endpoint go on at once, as far as its window has room.
-func (s *Endpoints) resumeTx(ctx context.Context, tx pgx.Tx, id string) error {
-	// The lane before the deliveries, in the order that a promotion takes them.
+// lockLaneTx locks an endpoint's lane and tells who works it to look anew. The lane comes before the endpoint and the deliveries, in the
+// order that an attempt's health and a promotion take them.
+func lockLaneTx(ctx context.Context, tx pgx.Tx, id string) error {
 	if _, err := tx.Exec(ctx, `select pg_notify($2, $1) from endpoint_lanes where endpoint_id = $1 for update`, id, channel); err != nil {
 		return fmt.Errorf("lock a lane: %w", err)
+	}
+	return nil
+}
+
+// resumeTx lets the deliveries of an endpoint go on at once, as far as its window has room.
+func (s *Endpoints) resumeTx(ctx context.Context, tx pgx.Tx, id string) error {
+	if err := lockLaneTx(ctx, tx, id); err != nil {
+		return err
 	}
 	if err := wakeTx(ctx, tx, id); err != nil {
 		return err
