@@ -177,9 +177,10 @@ func TestFanout_BacklogWaitsInTheTableAndIsDeliveredInFull(t *testing.T) {
 	b.publish(names("order", n)...)
 	b.considered(fmt.Sprintf("order-%04d", n))
 	states := b.states(e.Endpoint.ID)
-	// Some of the window may have been sent back already, for want of workers.
-	if states["pending"] != n-webhooks.LaneWindow || states["available"]+states["running"]+states["scheduled"] != webhooks.LaneWindow {
-		t.Errorf("states %v, want %d in River's hands and the rest pending", states, webhooks.LaneWindow)
+	// On a busy machine some of the window may have been sent back to the table by now, since the receiver hangs.
+	hands := states["available"] + states["running"] + states["scheduled"]
+	if hands == 0 || hands > webhooks.LaneWindow || hands+states["pending"] != n {
+		t.Errorf("states %v, want at most %d in River's hands and the rest pending", states, webhooks.LaneWindow)
 	}
 	release()
 	b.await("everything to be delivered", func() bool { return b.states(e.Endpoint.ID)["completed"] == n })
