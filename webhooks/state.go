@@ -45,7 +45,7 @@ func errDisabled() error {
 // whether it did so: one that is disabled or deleted already keeps its first reason. The caller has seen to what the actor may do. What
 // waited for the endpoint to recover gets its turn at once, to end.
 func DisableTx(ctx context.Context, tx pgx.Tx, actor tenant.Actor, id string, reason DisabledReason, detail string) (bool, error) {
-	if err := lockLaneTx(ctx, tx, id); err != nil {
+	if err := lockLaneTx(ctx, tx, actor.ProjectID, id); err != nil {
 		return false, err
 	}
 	tag, err := tx.Exec(ctx, `
@@ -83,7 +83,9 @@ func (s *Endpoints) Reactivate(ctx context.Context, actor tenant.Actor, id, reas
 		return Endpoint{}, err
 	}
 	return s.changeState(ctx, actor, tenant.PermReactivate, id, func(tx pgx.Tx) error {
-		// The lane before the endpoint, in the order that an attempt's health takes them.
+		if err := lockLaneTx(ctx, tx, actor.ProjectID, id); err != nil {
+			return err
+		}
 		if _, err := tx.Exec(ctx, `
 			update endpoint_lanes set failing_since = null, failures_in_a_row = 0, pause_until = null
 			where project_id = $1 and endpoint_id = $2`, actor.ProjectID, id); err != nil {
@@ -128,6 +130,9 @@ func (s *Endpoints) Pause(ctx context.Context, actor tenant.Actor, id string) (E
 // Unpause lets deliveries go on at once.
 func (s *Endpoints) Unpause(ctx context.Context, actor tenant.Actor, id string) (Endpoint, error) {
 	return s.changeState(ctx, actor, tenant.PermPauseEndpoint, id, func(tx pgx.Tx) error {
+		if err := lockLaneTx(ctx, tx, actor.ProjectID, id); err != nil {
+			return err
+		}
 		if err := setPausedTx(ctx, tx, actor, id, "endpoint.unpause", `paused_at = null`, `paused_at is not null`); err != nil {
 			return err
 		}
@@ -170,20 +175,18 @@ func (s *Endpoints) changeState(ctx context.Context, actor tenant.Actor, p tenan
 	return e, nil
 }
 
-// lockLaneTx locks an endpoint's lane and tells who works it to look anew. The lane comes before the endpoint and the deliveries, in the
+// lockLaneTx locks the lane of a project's endpoint and tells who works it to look anew. The lane comes before the endpoint and the deliveries, in the
 // order that an attempt's health and a promotion take them.
-func lockLaneTx(ctx context.Context, tx pgx.Tx, id string) error {
-	if _, err := tx.Exec(ctx, `select pg_notify($2, $1) from endpoint_lanes where endpoint_id = $1 for update`, id, channel); err != nil {
+func lockLaneTx(ctx context.Context, tx pgx.Tx, project, id string) error {
+	_, err := tx.Exec(ctx, `select pg_notify($3, $2) from endpoint_lanes where project_id = $1 and endpoint_id = $2 for update`, project, id, channel)
+	if err != nil {
 		return fmt.Errorf("lock a lane: %w", err)
 	}
 	return nil
 }
 
-// resumeTx lets the deliveries of an endpoint go on at once, as far as its window has room.
+// resumeTx lets the deliveries of an endpoint, whose lane is locked, go on at once, as far as its window has room.
 func (s *Endpoints) resumeTx(ctx context.Context, tx pgx.Tx, id string) error {
-	if err := lockLaneTx(ctx, tx, id); err != nil {
-		return err
-	}
 	if err := wakeTx(ctx, tx, id); err != nil {
 		return err
 	}
