@@ -21,9 +21,10 @@ type Claim struct {
 	Window int
 	// After is the last task that need not be looked at: whoever asks knows that none waits up to there.
 	After int64
-	// InOrder asks for what else runs of the endpoint behind the task Known, which nobody need be told of again.
-	InOrder bool
-	Known   int64
+	// Soon, where it is not 0, asks for the order: what else runs of the endpoint behind the task Known, which nobody need be told of
+	// again. It is how far ahead a wait counts that ends soon and takes its place before what begins now.
+	Soon  time.Duration
+	Known int64
 }
 
 // Claimed is what came of a Claim.
@@ -35,7 +36,7 @@ type Claimed struct {
 	// have taken some in the same moment.
 	Room, Found int
 	IDs         []int64
-	// Order has, where Claim.InOrder asked for it, all that runs or begins now behind Claim.Known, in order. It is nil where something is
+	// Order has, where Claim.Soon asked for it, all that runs or begins now behind Claim.Known, in order. It is nil where something is
 	// about to come before the last of them that is not among them.
 	Order []int64
 }
@@ -121,8 +122,6 @@ const fetchDue = `
 const (
 	// lookedAt is how many due tasks are looked at in one fetch.
 	lookedAt = 2000
-	// snoozedSoon is how far ahead a snooze is looked at that comes back to its place in the order.
-	snoozedSoon = 1100 * time.Millisecond
 	// enterWith is how many tasks of a lane that nobody holds a node takes at once.
 	enterWith = 4
 )
@@ -163,7 +162,7 @@ func claim(ctx context.Context, db store.DB, nodeID, queue string, most, keepBy 
 	for _, c := range claims {
 		batch.Queue(lockLane, c.EndpointID)
 		batch.Queue(claimLane, nodeID, queue, keepBy, c.EndpointID, c.Window, share, c.After,
-			c.InOrder, c.Known, snoozedSoon.Seconds()).Query(func(rows pgx.Rows) error {
+			c.Soon > 0, c.Known, c.Soon.Seconds()).Query(func(rows pgx.Rows) error {
 			got := Claimed{Claim: c, Refused: true}
 			for rows.Next() {
 				id, err := b.scan(rows, &got)

@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
@@ -94,7 +95,7 @@ func TestClaim_TellsTheOrderWhereNothingComesBetween(t *testing.T) {
 	late, low := b.due(1, "endpoint_1"), b.due(3, "endpoint_1")
 	waiting := b.waiting(4, "endpoint_1")
 	claim := func(window int, known int64) Claimed {
-		_, done := b.claim(100, Claim{EndpointID: "endpoint_1", Window: window, InOrder: true, Known: known})
+		_, done := b.claim(100, Claim{EndpointID: "endpoint_1", Window: window, Soon: 1100 * time.Millisecond, Known: known})
 		return done[0]
 	}
 	b.exec(`update river_job set state = 'running', attempt = 1 where id = $1`, low[0])

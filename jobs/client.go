@@ -123,8 +123,7 @@ func prepare[T any](c *Client, k Kind[T], args T, in Insert) (rawArgs, *river.In
 // Nudge tells the workers of a queue to fetch now, as River's own inserts do, instead of at their next poll. In a transaction it
 // takes effect with the commit.
 func Nudge(ctx context.Context, db store.DB, queue string) error {
-	_, err := db.Exec(ctx, `select pg_notify(concat(current_schema(), '.river_insert'), json_build_object('queue', $1::text)::text)`, queue)
-	if err != nil {
+	if _, err := db.Exec(ctx, notifyQueues, []string{queue}); err != nil {
 		return fmt.Errorf("tell the workers of %s: %w", queue, err)
 	}
 	return nil

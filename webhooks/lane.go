@@ -38,6 +38,8 @@ const (
 	busyDelay = time.Minute
 	// elsewhereDelay is how long a task stays away whose lane another node works.
 	elsewhereDelay = time.Second
+	// comesSoon is how far ahead a task counts that stays away for that long: it keeps its place in the order.
+	comesSoon = elsewhereDelay + elsewhereDelay/10
 )
 
 // The recorded words for why a delivery was put off without a request.

@@ -143,7 +143,11 @@ func (l *lanes) claim(endpointID string) (c jobs.Claim, ok bool) {
 	if ln.claimedTo == 0 {
 		ln.seenAt = now
 	}
-	return jobs.Claim{EndpointID: endpointID, Window: ln.appetite, After: ln.claimedTo, InOrder: ln.width <= 1, Known: ln.order.through}, true
+	c = jobs.Claim{EndpointID: endpointID, Window: ln.appetite, After: ln.claimedTo}
+	if ln.width <= 1 {
+		c.Soon, c.Known = comesSoon, ln.order.through
+	}
+	return c, true
 }
 
 // claimed takes in what a claim brought.

@@ -157,7 +157,7 @@ func dueAfter(ctx context.Context, db store.DB, endpointID string, after, first 
 		  and (state = 'running' or state = 'available' and scheduled_at <= now() + make_interval(secs => $3)
 		       or id < $5 and state = 'scheduled' and outcome = 'snooze' and scheduled_at <= now() + make_interval(secs => $3)
 		       or id < $5 and state = 'pending')
-		order by id limit $4`, endpointID, after, 1.1*elsewhereDelay.Seconds(), most, first)
+		order by id limit $4`, endpointID, after, comesSoon.Seconds(), most, first)
 	if err != nil {
 		return nil, 0, fmt.Errorf("see what is due: %w", err)
 	}
