@@ -104,6 +104,23 @@ func TestWindow_IsKeptWhenVeryManyRetriesFallDueAtOnce(t *testing.T) {
 	b.wantInOrder(r, n)
 }
 
+func TestWindow_ARetryOfBeforeTakesThePlaceOfTheLastInAFullWindow(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	e := b.create(webhooks.Settings{URL: anywhere}).Endpoint.ID
+	b.exec(`insert into river_job (kind, queue, max_attempts, args, state, metadata)
+		select 'webhook.deliver', 'webhook', 10, '{}', case n when 1 then 'retryable' else 'available' end::river_job_state,
+		       jsonb_build_object('project_id', $1::text, 'endpoint_id', $2::text, 'n', n) from generate_series(1, $3::int) n order by n`,
+		b.project, e, webhooks.LaneWindow+1)
+	b.exec(`update river_job set state = 'available' where endpoint_id = $1 and state = 'retryable'`, e)
+	if s := b.states(e); s["available"] != webhooks.LaneWindow || s["pending"] != 1 {
+		t.Errorf("states %v, want a full window and one that waits", s)
+	}
+	if n := value[int](b, `select (metadata ->> 'n')::int from river_job where endpoint_id = $1 and state = 'pending'`, e); n != webhooks.LaneWindow+1 {
+		t.Errorf("number %d waits, want the last", n)
+	}
+}
+
 func TestWindow_WhatLackedAWorkerIsPromotedThoughNobodyHoldsTheLane(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

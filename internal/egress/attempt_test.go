@@ -64,6 +64,18 @@ func TestGotConn_ClosesAnHTTP1ConnectionBeforeTheTransportCanWrite(t *testing.T)
 	}
 }
 
+func TestWroteHeaders_MeansThatARequestMayHaveArrivedOverHTTP2Only(t *testing.T) {
+	t.Parallel()
+	for _, shared := range []bool{false, true} {
+		a, resp := &attempt{connected: true, shared: shared}, new(Response)
+		a.wroteHeaders()
+		a.settle(resp)
+		if resp.WroteRequest != shared {
+			t.Errorf("HTTP/2 %t: wrote request %t", shared, resp.WroteRequest)
+		}
+	}
+}
+
 func TestSettle_PooledConnectionHasNoTimesOfADialBesideIt(t *testing.T) {
 	t.Parallel()
 	j, err := newJudge(Allow{}, nil)

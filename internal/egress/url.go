@@ -38,7 +38,7 @@ type target struct {
 }
 
 // mostTargets bounds the URLs whose reading is kept.
-const mostTargets = 4096
+const mostTargets = 1024
 
 // targets keeps what URLs say, which never changes, so that each attempt only judges it. It is safe for concurrent use.
 type targets struct {

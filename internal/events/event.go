@@ -83,7 +83,8 @@ func EventByID(ctx context.Context, db store.DB, project, id string) (Event, err
 	return e, nil
 }
 
-// PayloadByID reads only the bytes that were published.
+// PayloadByID reads only the bytes that were published. Only the index of ids fits the statement, whatever the table was like when its
+// plan was made.
 func PayloadByID(ctx context.Context, db store.DB, project, id string) ([]byte, error) {
 	var data []byte
 	err := db.QueryRow(ctx, `
