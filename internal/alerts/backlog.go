@@ -2,10 +2,7 @@ package alerts
 
 import (
 	"context"
-	"fmt"
 	"time"
-
-	"github.com/jackc/pgx/v5"
 
 	"entrega/internal/events"
 )
@@ -36,11 +33,13 @@ func scanBacklog(ctx context.Context, p *pass) error {
 	}
 	outboxes := []outbox{{waiting: int64(stats.Waiting), age: stats.Age}}
 	if stats.Waiting > 0 {
-		projects, err := p.projectOutboxes(ctx)
+		projects, err := events.OutboxByProject(ctx, p.tx)
 		if err != nil {
 			return err
 		}
-		outboxes = append(outboxes, projects...)
+		for _, o := range projects {
+			outboxes = append(outboxes, outbox{project: o.ProjectID, waiting: int64(o.Waiting), age: o.Age})
+		}
 	}
 	var keys []key
 	for _, o := range outboxes {
@@ -62,34 +61,6 @@ func scanBacklog(ctx context.Context, p *pass) error {
 		return err
 	}
 	return p.resolve(ctx, whyNoBacklog(outboxes))
-}
-
-// projectOutboxes looks at the outbox of each project that has one. It steps from project to project along the index of what waits:
-// an order by age would have to pass over all that does not wait any more.
-func (p *pass) projectOutboxes(ctx context.Context) ([]outbox, error) {
-	rows, err := p.tx.Query(ctx, `
-		with recursive waiting as (
-			(select project_id, created_at from events where fanned_out_at is null and poisoned_at is null order by project_id, seq limit 1)
-			union all
-			select next.project_id, next.created_at from waiting cross join lateral (
-				select e.project_id, e.created_at from events e
-				where e.fanned_out_at is null and e.poisoned_at is null and e.project_id > waiting.project_id
-				order by e.project_id, e.seq limit 1) next
-		)
-		select project_id,
-		       (select count(*) from (select from events e where e.project_id = waiting.project_id and e.fanned_out_at is null and e.poisoned_at is null limit $1) w),
-		       extract(epoch from clock_timestamp() - created_at)::float8
-		from waiting order by project_id`, events.OutboxLimit)
-	if err != nil {
-		return nil, fmt.Errorf("look at the outbox of projects: %w", err)
-	}
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (outbox, error) {
-		var o outbox
-		var seconds float64
-		err := row.Scan(&o.project, &o.waiting, &seconds)
-		o.age = time.Duration(seconds * float64(time.Second))
-		return o, err
-	})
 }
 
 func (p *pass) backlogFinding(o outbox, current map[key]Alert) finding {

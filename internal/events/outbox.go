@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype/zeronull"
 
 	"entrega/internal/store"
@@ -28,6 +29,49 @@ type Outbox struct {
 	Poisoned int
 }
 
+// waitingProjects has each project in whose outbox something waits, and when the first of it was published. It steps from project to
+// project along the index of what waits: an order by age would have to pass over all that does not wait any more.
+const waitingProjects = `waiting_projects as (
+		(select project_id, created_at from events where fanned_out_at is null and poisoned_at is null order by project_id, seq limit 1)
+		union all
+		select next.project_id, next.created_at from waiting_projects w cross join lateral (
+			select e.project_id, e.created_at from events e
+			where e.fanned_out_at is null and e.poisoned_at is null and e.project_id > w.project_id
+			order by e.project_id, e.seq limit 1) next
+	)`
+
+// ProjectOutbox is what waits in the outbox of one project.
+type ProjectOutbox struct {
+	ProjectID string
+	// Waiting counts as Outbox.Waiting does, Age is how long ago the first of them was published.
+	Waiting int
+	Age     time.Duration
+}
+
+// OutboxByProject looks at the outbox of each project that has one, by id.
+func OutboxByProject(ctx context.Context, db store.DB) ([]ProjectOutbox, error) {
+	rows, err := db.Query(ctx, `
+		with recursive `+waitingProjects+`
+		select project_id,
+		       (select count(*) from (select from events e where e.project_id = w.project_id and e.fanned_out_at is null and e.poisoned_at is null limit $1) t),
+		       extract(epoch from clock_timestamp() - created_at)::float8
+		from waiting_projects w order by project_id`, OutboxLimit)
+	if err != nil {
+		return nil, fmt.Errorf("look at the outbox of projects: %w", err)
+	}
+	outboxes, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (ProjectOutbox, error) {
+		var o ProjectOutbox
+		var seconds float64
+		err := row.Scan(&o.ProjectID, &o.Waiting, &seconds)
+		o.Age = time.Duration(seconds * float64(time.Second))
+		return o, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("look at the outbox of projects: %w", err)
+	}
+	return outboxes, nil
+}
+
 // OutboxStats looks at the outbox of all projects.
 func OutboxStats(ctx context.Context, db store.DB) (Outbox, error) {
 	var o Outbox
@@ -39,15 +83,8 @@ func OutboxStats(ctx context.Context, db store.DB) (Outbox, error) {
 				select relay_failures from events where fanned_out_at is null and poisoned_at is null limit $1) w
 		) waiting
 		left join (
-			with recursive first as (
-				(select project_id, created_at from events where fanned_out_at is null and poisoned_at is null order by project_id, seq limit 1)
-				union all
-				select next.project_id, next.created_at from first cross join lateral (
-					select e.project_id, e.created_at from events e
-					where e.fanned_out_at is null and e.poisoned_at is null and e.project_id > first.project_id
-					order by e.project_id, e.seq limit 1) next
-			)
-			select min(created_at) as at from first
+			with recursive `+waitingProjects+`
+			select min(created_at) as at from waiting_projects
 		) oldest on true
 		cross join (
 			select count(*) as n from (select 1 from events where poisoned_at is not null limit $1) p
