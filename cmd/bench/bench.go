@@ -7,11 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
-
 	"entrega/internal/localpg"
-	"entrega/internal/store"
 )
 
 // bench is one benchmark: a private Postgres, a receiver, and the figures so far.
@@ -66,23 +62,6 @@ func (b *bench) close() error {
 		err = errors.Join(err, os.RemoveAll(b.data))
 	}
 	return err
-}
-
-// database makes an empty database and opens it.
-func (b *bench) database(ctx context.Context, conns int32) (dsn string, pool *pgxpool.Pool, err error) {
-	b.databases++
-	name := fmt.Sprintf("bench_%d_%d", os.Getpid(), b.databases)
-	conn, err := pgx.Connect(ctx, b.server.DSN("postgres"))
-	if err != nil {
-		return "", nil, fmt.Errorf("connect to make a database: %w", err)
-	}
-	defer conn.Close(context.WithoutCancel(ctx))
-	if _, err := conn.Exec(ctx, "create database "+name); err != nil {
-		return "", nil, fmt.Errorf("make a database: %w", err)
-	}
-	dsn = b.server.DSN(name)
-	pool, err = store.Open(ctx, dsn, store.Options{MaxConns: conns, ApplicationName: "bench"})
-	return dsn, pool, err
 }
 
 // measure runs everything as often as asked, and writes the table after each run.

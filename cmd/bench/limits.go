@@ -7,6 +7,7 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -98,35 +99,35 @@ func (b *bench) poster(s *sink) (send func(ctx context.Context, id int64) error,
 	}, transport.CloseIdleConnections
 }
 
-func (b *bench) riverJobs(ctx context.Context, do func(context.Context, int64) error) (float64, error) {
-	_, pool, err := b.database(ctx, 40)
+func (b *bench) riverJobs(ctx context.Context, do func(context.Context, int64) error) (rate float64, err error) {
+	db, err := b.database(ctx, 40)
 	if err != nil {
 		return 0, err
 	}
-	defer pool.Close()
-	if err := rawlimit.Migrate(ctx, pool); err != nil {
+	defer func() { err = errors.Join(err, db.drop()) }()
+	if err := rawlimit.Migrate(ctx, db.pool); err != nil {
 		return 0, err
 	}
 	n := b.size(limitJobs)
-	took, err := rawlimit.Work(ctx, pool, n, do)
+	took, err := rawlimit.Work(ctx, db.pool, n, do)
 	return float64(n) / took.Seconds(), err
 }
 
 // commits measures C.
-func (b *bench) commits(ctx context.Context) (float64, error) {
-	_, pool, err := b.database(ctx, committers)
+func (b *bench) commits(ctx context.Context) (rate float64, err error) {
+	db, err := b.database(ctx, committers)
 	if err != nil {
 		return 0, err
 	}
-	defer pool.Close()
-	if _, err := pool.Exec(ctx, `create table rows (id bigint generated always as identity primary key, data bytea not null)`); err != nil {
+	defer func() { err = errors.Join(err, db.drop()) }()
+	if _, err := db.pool.Exec(ctx, `create table rows (id bigint generated always as identity primary key, data bytea not null)`); err != nil {
 		return 0, err
 	}
 	var done atomic.Int64
 	row, start := []byte(payload(time.Now())), time.Now()
 	err = parallel(ctx, committers, func(ctx context.Context, _ int) error {
 		for time.Since(start) < commitFor {
-			if _, err := pool.Exec(ctx, `insert into rows (data) values ($1)`, row); err != nil {
+			if _, err := db.pool.Exec(ctx, `insert into rows (data) values ($1)`, row); err != nil {
 				return err
 			}
 			done.Add(1)

@@ -18,8 +18,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
-
 	"entrega/internal/egress"
 	"entrega/internal/seal"
 	"entrega/internal/tenant"
@@ -31,9 +29,7 @@ const readyWithin = time.Minute
 
 // installation is a database with nodes of Entrega on it.
 type installation struct {
-	bench     *bench
-	dsn       string
-	pool      *pgxpool.Pool
+	*database
 	key       []byte
 	endpoints *webhooks.Endpoints
 	nodes     []*node
@@ -49,11 +45,11 @@ type node struct {
 
 // install makes a database and starts n nodes on it.
 func (b *bench) install(ctx context.Context, n int) (*installation, error) {
-	dsn, pool, err := b.database(ctx, 8)
+	db, err := b.database(ctx, 8)
 	if err != nil {
 		return nil, err
 	}
-	in := &installation{bench: b, dsn: dsn, pool: pool, key: seal.NewKey()}
+	in := &installation{database: db, key: seal.NewKey()}
 	box, err := seal.New(in.key)
 	if err != nil {
 		return in, err
@@ -66,7 +62,7 @@ func (b *bench) install(ctx context.Context, n int) (*installation, error) {
 	if err != nil {
 		return in, err
 	}
-	in.endpoints = webhooks.NewEndpoints(webhooks.EndpointsOptions{Pool: pool, Door: door, Box: box, Logger: slog.New(slog.DiscardHandler)})
+	in.endpoints = webhooks.NewEndpoints(webhooks.EndpointsOptions{Pool: db.pool, Door: door, Box: box, Logger: slog.New(slog.DiscardHandler)})
 	for range n {
 		if err := in.start(ctx); err != nil {
 			return in, err
@@ -131,8 +127,7 @@ func (in *installation) close() error {
 		n.log.Close()
 	}
 	in.nodes = nil
-	in.pool.Close()
-	return failed
+	return errors.Join(failed, in.drop())
 }
 
 func freeAddr(ctx context.Context) (string, error) {
