@@ -3,9 +3,7 @@ package jobs
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"log/slog"
-	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,6 +12,8 @@ import (
 	"github.com/riverqueue/river/riverdriver"
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 	"github.com/riverqueue/river/rivertype"
+
+	"entrega/internal/store"
 )
 
 // insertTopic is River's name for the notification that something is due in a queue.
@@ -33,14 +33,18 @@ type driver struct {
 	claimer Claimer
 	// due is set when something was put into the queue.
 	due *atomic.Bool
-	// wake makes River fetch.
-	wake      []byte
+	// wake makes River fetch; again is readable when it should.
+	wake  []byte
+	again chan struct{}
+	// restUntil is when the next claim may come, for the goroutine that fetches.
+	restUntil time.Time
+	gate      *store.Gate
 	completed *completed
 }
 
-func newDriver(pool *pgxpool.Pool, log *slog.Logger, nodeID string, claimer Claimer) *driver {
-	d := &driver{Driver: riverpgxv5.New(pool), pool: pool, log: log, nodeID: nodeID, queue: NodeQueue(QueueWebhook, nodeID), claimer: claimer,
-		due: new(atomic.Bool), completed: &completed{rows: map[int64]*rivertype.JobRow{}}}
+func newDriver(o WorkerOptions, nodeID string) *driver {
+	d := &driver{Driver: riverpgxv5.New(o.Pool), pool: o.Pool, log: o.Logger, nodeID: nodeID, queue: NodeQueue(QueueWebhook, nodeID),
+		claimer: o.Claimer, gate: o.Gate, due: new(atomic.Bool), again: make(chan struct{}, 1), completed: &completed{rows: map[int64]*rivertype.JobRow{}}}
 	// A map of strings can be encoded.
 	d.wake, _ = json.Marshal(map[string]string{"queue": d.queue})
 	return d
@@ -63,8 +67,10 @@ func (d *driver) GetListener(params *riverdriver.GetListenenerParams) riverdrive
 // executor is River's way to the database.
 type executor struct {
 	riverdriver.Executor
-	driver  *driver
-	askedAt time.Time
+	driver *driver
+	// askedAt is when it was last asked what is due in the node's own queue; claimsNext says that this came first, and brought something.
+	askedAt    time.Time
+	claimsNext bool
 }
 
 // JobGetAvailable fetches. River's producer of a queue is one goroutine.
@@ -77,27 +83,38 @@ func (e *executor) JobGetAvailable(ctx context.Context, params *riverdriver.JobG
 		got, err := fetch(ctx, d.pool, d.nodeID, params.Queue, params.MaxToLock, params.MaxAttemptedBy)
 		return got.result(), err
 	}
-	claimed := d.claim(ctx, params.MaxToLock, params.MaxAttemptedBy)
-	rest := *params
-	rest.MaxToLock -= len(claimed.jobs)
-	now := time.Now()
-	if rest.MaxToLock <= 0 || !d.due.Swap(false) && now.Sub(e.askedAt) <= askedEvery {
-		return claimed.result(), nil
+	return e.fetchOwn(ctx, params)
+}
+
+// fetchOwn brings what is due in the node's own queue, or what the node may claim: what is due does not wait until many are claimed, nor
+// the other way round.
+func (e *executor) fetchOwn(ctx context.Context, params *riverdriver.JobGetAvailableParams) (*riverdriver.JobGetAvailableResult, error) {
+	d := e.driver
+	if e.claimsNext {
+		e.claimsNext = false
+		if claimed := d.claim(ctx, params.MaxToLock, params.MaxAttemptedBy); len(claimed.jobs) > 0 {
+			if d.due.Load() {
+				d.rouse()
+			}
+			return claimed.result(), nil
+		}
 	}
-	e.askedAt = now
-	due, err := e.Executor.JobGetAvailable(ctx, &rest)
-	switch {
-	case err != nil && len(claimed.jobs) == 0:
-		return nil, err
-	case err != nil: // What was claimed runs; the next fetch meets the error again or not.
-		return claimed.result(), nil
-	case len(due.Jobs) > 0:
-		d.due.Store(true) // There may be more.
+	if now := time.Now(); d.due.Swap(false) || now.Sub(e.askedAt) > askedEvery {
+		e.askedAt = now
+		due, err := e.Executor.JobGetAvailable(ctx, params)
+		if err != nil {
+			return nil, err
+		}
+		if n := len(due.Jobs); n > 0 {
+			if n == params.MaxToLock {
+				d.due.Store(true)
+			}
+			e.claimsNext = true
+			d.rouse()
+			return due, nil
+		}
 	}
-	result := claimed.result()
-	result.Jobs = append(result.Jobs, due.Jobs...)
-	maps.Copy(result.DecodeErrors, due.DecodeErrors)
-	return result, nil
+	return d.claim(ctx, params.MaxToLock, params.MaxAttemptedBy).result(), nil
 }
 
 // result is begun in River's terms.
@@ -109,8 +126,20 @@ func (b begun) result() *riverdriver.JobGetAvailableResult {
 	return r
 }
 
-// claim fetches what the node may take from the table. An error leaves all where it was.
+// rouse makes River fetch from the node's own queue soon.
+func (d *driver) rouse() {
+	select {
+	case d.again <- struct{}{}:
+	default: // It is about to.
+	}
+}
+
+// claim fetches what the node may take from the table, unless it rests out of courtesy. An error leaves all where it was.
 func (d *driver) claim(ctx context.Context, most, keepBy int) begun {
+	start := time.Now()
+	if start.Before(d.restUntil) {
+		return begun{} // It is roused when the rest is over.
+	}
 	claims := d.claimer.Claims(most)
 	if len(claims) == 0 {
 		return begun{}
@@ -124,6 +153,11 @@ func (d *driver) claim(ctx context.Context, most, keepBy int) begun {
 		}
 	}
 	d.claimer.Claimed(done)
+	if len(got.jobs) > 0 && d.gate.Courteous() {
+		rest := store.Rest(time.Since(start))
+		d.restUntil = time.Now().Add(rest)
+		time.AfterFunc(rest, d.rouse)
+	}
 	return got
 }
 
@@ -180,42 +214,37 @@ type listener struct {
 	riverdriver.Listener
 	driver *driver
 	wanted <-chan struct{}
-	// kept came in the moment in which the node wanted something.
-	kept *riverdriver.Notification
+	// reading has what comes next from the database, while somebody reads it.
+	reading chan answer
 }
 
-// WaitForNotification waits for either. River calls it from one goroutine at a time.
+type answer struct {
+	note *riverdriver.Notification
+	err  error
+}
+
+// WaitForNotification waits for either. River calls it from one goroutine at a time, and again with the same context until that is
+// cancelled, before it uses the connection for anything else. So whoever reads goes on when something else came first.
 func (l *listener) WaitForNotification(ctx context.Context) (*riverdriver.Notification, error) {
-	if n := l.kept; n != nil {
-		l.kept = nil
-		return n, nil
+	if l.reading == nil {
+		reading := make(chan answer, 1)
+		l.reading = reading
+		go func() {
+			note, err := l.Listener.WaitForNotification(ctx)
+			if err == nil {
+				l.note(note)
+			}
+			reading <- answer{note, err}
+		}()
 	}
-	waiting, stop := context.WithCancel(ctx)
-	defer stop()
-	type answer struct {
-		note *riverdriver.Notification
-		err  error
-	}
-	got := make(chan answer, 1)
-	go func() {
-		note, err := l.Listener.WaitForNotification(waiting)
-		if err == nil {
-			l.note(note)
-		}
-		got <- answer{note, err}
-	}()
 	select {
-	case a := <-got:
+	case a := <-l.reading:
+		l.reading = nil
 		return a.note, a.err
 	case <-l.wanted:
-		stop()
-		a := <-got
-		if a.err != nil && !errors.Is(a.err, context.Canceled) || ctx.Err() != nil {
-			return a.note, a.err
-		}
-		l.kept = a.note
-		return &riverdriver.Notification{Topic: insertTopic, Payload: string(l.driver.wake)}, nil
+	case <-l.driver.again:
 	}
+	return &riverdriver.Notification{Topic: insertTopic, Payload: string(l.driver.wake)}, nil
 }
 
 // note looks whether something is due in the node's own queue.

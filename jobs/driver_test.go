@@ -6,8 +6,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/riverqueue/river/riverdriver"
 	"github.com/riverqueue/river/rivertype"
+
+	"entrega/internal/store"
 )
 
 func TestCompleted_RiverTellsOnlyOfTheOthers(t *testing.T) {
@@ -53,7 +56,7 @@ func (s silent) WaitForNotification(ctx context.Context) (*riverdriver.Notificat
 func TestListener_TellsOfWhatTheNodeWants(t *testing.T) {
 	t.Parallel()
 	wanted, notes := make(chan struct{}, 1), make(chan *riverdriver.Notification, 1)
-	d := newDriver(nil, nil, "node_a", nil)
+	d := newDriver(WorkerOptions{}, "node_a")
 	l := &listener{Listener: silent{notes: notes}, driver: d, wanted: wanted}
 
 	wanted <- struct{}{}
@@ -78,5 +81,87 @@ func TestListener_TellsOfWhatTheNodeWants(t *testing.T) {
 	cancel()
 	if _, err := l.WaitForNotification(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("the end of the context brought %v", err)
+	}
+}
+
+// wishes is a Claimer that always wants the same.
+type wishes struct {
+	claim Claim
+	done  []Claimed
+}
+
+// Wanted is never readable.
+func (w *wishes) Wanted() <-chan struct{} { return nil }
+
+// Claims returns the wish.
+func (w *wishes) Claims(int) []Claim { return []Claim{w.claim} }
+
+// Claimed keeps what came of it.
+func (w *wishes) Claimed(done []Claimed) { w.done = append(w.done, done...) }
+
+func TestFetch_WhatIsDueComesBeforeWhatIsClaimedAndByTurns(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.lanes(map[string]string{"endpoint_1": "node_a", "endpoint_2": "node_a"})
+	waiting := b.waiting(3, "endpoint_1")
+	own := NodeQueue(QueueWebhook, "node_a")
+	insert := func() int64 { return b.insert(Insert{ProjectID: testProject, EndpointID: "endpoint_2", Queue: own}) }
+
+	gate := store.NewGate(2)
+	d := newDriver(WorkerOptions{Pool: b.pool, Gate: gate, Claimer: &wishes{claim: Claim{EndpointID: "endpoint_1", Window: 1}}}, "node_a")
+	e := d.GetExecutor()
+	fetch := func() []int64 {
+		got, err := e.JobGetAvailable(t.Context(), &riverdriver.JobGetAvailableParams{ClientID: "node_a", MaxAttemptedBy: 100, MaxToLock: 100, Queue: own})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return idsOf(got.Jobs)
+	}
+	roused := func() bool {
+		select {
+		case <-d.again:
+			return true
+		default:
+			return false
+		}
+	}
+	finish := func(id int64) {
+		if _, err := b.pool.Exec(t.Context(), `update river_job set state = 'completed', finalized_at = now() where id = $1`, id); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	first := insert()
+	d.due.Store(true)
+	if diff := cmp.Diff([]int64{first}, fetch()); diff != "" {
+		t.Errorf("the first fetch (-want +got):\n%s", diff)
+	}
+	if !roused() {
+		t.Error("nobody is roused to claim")
+	}
+	second := insert()
+	d.due.Store(true)
+	if diff := cmp.Diff(waiting[:1], fetch()); diff != "" {
+		t.Errorf("the second fetch (-want +got):\n%s", diff)
+	}
+	if !roused() {
+		t.Error("nobody is roused to bring what is due")
+	}
+	if diff := cmp.Diff([]int64{second}, fetch()); diff != "" {
+		t.Errorf("the third fetch (-want +got):\n%s", diff)
+	}
+
+	finish(waiting[0])
+	gate.Alone()
+	if diff := cmp.Diff(waiting[1:2], fetch()); diff != "" {
+		t.Errorf("the fourth fetch (-want +got):\n%s", diff)
+	}
+	if d.restUntil.IsZero() {
+		t.Error("a claim does not rest though something came alone")
+	}
+	d.restUntil = time.Now().Add(time.Hour)
+	finish(waiting[1])
+	if got := fetch(); len(got) > 0 {
+		t.Errorf("a fetch claimed %v during the rest", got)
 	}
 }

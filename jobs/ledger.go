@@ -34,6 +34,8 @@ var ErrLedgerClosed = errors.New("the ledger is closed")
 type LedgerOptions struct {
 	Pool   *pgxpool.Pool
 	Logger *slog.Logger
+	// Gate is the one of the whole process; nil lets everything in.
+	Gate *store.Gate
 }
 
 // Ledger writes records and excerpts in grouped commits: many workers share one commit, and each waits for the commit that
@@ -41,6 +43,7 @@ type LedgerOptions struct {
 type Ledger struct {
 	pool *pgxpool.Pool
 	log  *slog.Logger
+	gate *store.Gate
 	in   chan *entry
 	quit chan struct{}
 	once sync.Once
@@ -58,7 +61,7 @@ type entry struct {
 
 // NewLedger starts the writers. Close ends them.
 func NewLedger(o LedgerOptions) *Ledger {
-	l := &Ledger{pool: o.Pool, log: o.Logger, in: make(chan *entry, 2*ledgerGroupRows), quit: make(chan struct{})}
+	l := &Ledger{pool: o.Pool, log: o.Logger, gate: o.Gate, in: make(chan *entry, 2*ledgerGroupRows), quit: make(chan struct{})}
 	for range ledgerWriters {
 		l.done.Go(l.work)
 	}
@@ -148,6 +151,8 @@ func (l *Ledger) gather(first *entry, wait bool) []*entry {
 }
 
 func (l *Ledger) commit(group []*entry) {
+	leave, _ := l.gate.Enter(context.Background(), len(group)) // That context never ends.
+	defer leave()
 	ctx, cancel := context.WithTimeout(context.Background(), ledgerWriteTimeout)
 	defer cancel()
 	err := appendTo(ctx, l.pool, group...)

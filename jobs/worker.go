@@ -13,6 +13,8 @@ import (
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/rivertype"
 	"github.com/riverqueue/rivercontrib/otelriver"
+
+	"entrega/internal/store"
 )
 
 // Timings of the worker, from 2-architecture.md.
@@ -65,6 +67,8 @@ type WorkerOptions struct {
 	Queues map[string]QueueConfig
 	// Claimer says what the node's own queue takes from the table; nil leaves it to what is due there.
 	Claimer Claimer
+	// Gate is the one of the whole process; nil lets everything in.
+	Gate *store.Gate
 	// Periodic are the jobs that run by the clock, on whichever node leads.
 	Periodic []Periodic
 	// Now is the clock; nil means time.Now.
@@ -108,7 +112,7 @@ func NewWorker(o WorkerOptions, registrations ...Registration) (*Worker, error) 
 			return nil, err
 		}
 	}
-	w.driver = newDriver(o.Pool, o.Logger, w.node.ID, o.Claimer)
+	w.driver = newDriver(o, w.node.ID)
 	rc, err := river.NewClient(w.driver, w.riverConfig(o, workers))
 	if err != nil {
 		return nil, fmt.Errorf("make River's client: %w", err)

@@ -167,7 +167,7 @@ func (a *api) publishEvents(ctx context.Context, c call, _ *IdempotentInput) (*p
 		batch, places = append(batch, event), append(places, i)
 	}
 	if len(batch) > 0 {
-		results, err := events.PublishBatch(ctx, a.pool, c.project(), batch)
+		results, err := a.publisher.PublishBatch(ctx, c.project(), batch)
 		if err != nil {
 			return nil, err
 		}

@@ -44,6 +44,8 @@ type DelivererOptions struct {
 	Door   *egress.Door
 	Box    *seal.Box
 	Logger *slog.Logger
+	// Gate is the one of the whole process; nil lets everything in.
+	Gate *store.Gate
 	// NodeID is the name of this process among the nodes: the one that its jobs.Worker has.
 	NodeID string
 	// Version is this program's, for the user agent.
@@ -62,6 +64,7 @@ type Deliverer struct {
 	client    *jobs.Client
 	door      *egress.Door
 	log       *slog.Logger
+	gate      *store.Gate
 	nodeID    string
 	userAgent string
 	now       func() time.Time
@@ -89,7 +92,7 @@ func NewDeliverer(o DelivererOptions) *Deliverer {
 	if o.Version == "" {
 		o.Version = "dev"
 	}
-	d := &Deliverer{pool: o.Pool, client: o.Client, door: o.Door, log: o.Logger, nodeID: o.NodeID, userAgent: "Entrega/" + o.Version,
+	d := &Deliverer{pool: o.Pool, client: o.Client, door: o.Door, log: o.Logger, gate: o.Gate, nodeID: o.NodeID, userAgent: "Entrega/" + o.Version,
 		now: o.Now, targets: newTargets(o.Pool, o.Box), wanting: map[string]bool{}, wanted: make(chan struct{}, 1),
 		asked: map[string]bool{}, queue: make(chan string, drainedQueue)}
 	d.contents = store.NewLoader(func(ctx context.Context, keys []contentKey) (map[contentKey]content, error) {

@@ -79,13 +79,19 @@ const (
 	fanoutDeliveries = 5000
 	// fanoutSoon is how long a task may be behind those of its project for others to do its work.
 	fanoutSoon = time.Minute
+	// fewEvents is how many events a task may have at most to count as having come alone.
+	fewEvents = 3
 )
 
-// fanout makes the deliveries of some events, and of all others of the project that were handed over by now: those that were
-// published before and are with other tasks must come first, so that deliveries are made in the order of publishing, whichever task
-// runs first; and those behind it save their own tasks the work. An event that was considered before is passed over: the task may
-// run twice, and another may have done its work.
+// fanout makes the deliveries of some events, and of others of the project that were handed over by now: those that were published
+// before and are with other tasks must come first, so that deliveries are made in the order of publishing, whichever task runs first;
+// and those behind it, as many as still fit, save their own tasks the work. It ends with its own: while more and more comes, those who
+// wait for the turn would each hold a worker. An event that was considered before is passed over: the task may run twice, and another
+// may have done its work.
 func (d *Deliverer) fanout(ctx context.Context, job *jobs.Job[events.FanoutArgs]) error {
+	if len(job.Args.EventIDs) <= fewEvents {
+		d.gate.Alone()
+	}
 	done, waited, err := d.fanouts.take(ctx, job.Args.ProjectID)
 	if err != nil {
 		return stoppedFor(ctx, reasonNotReady)
@@ -101,10 +107,15 @@ func (d *Deliverer) fanout(ctx context.Context, job *jobs.Job[events.FanoutArgs]
 		var endpoints []fanoutEndpoint
 		finished := false
 		// A commit that a crash of the database undoes leaves the task undone with it. Deliveries are claimed by a later commit.
-		err := store.InAsyncTx(ctx, d.pool, func(tx pgx.Tx) (err error) {
+		leave, err := d.gate.Enter(ctx, len(job.Args.EventIDs))
+		if err != nil {
+			return stoppedFor(ctx, reasonNotReady)
+		}
+		err = store.InAsyncTx(ctx, d.pool, func(tx pgx.Tx) (err error) {
 			endpoints, finished, err = d.fanoutTx(ctx, tx, job)
 			return err
 		})
+		leave()
 		if err != nil {
 			return fmt.Errorf("fan out %d events: %w", len(job.Args.EventIDs), err)
 		}
@@ -122,7 +133,7 @@ func (d *Deliverer) fanoutTx(ctx context.Context, tx pgx.Tx, job *jobs.Job[event
 	read := &pgx.Batch{}
 	lockWindows(read, project)
 	readEndpoints(read, project, nil, &endpoints)
-	lockEvents(read, project, job.Args.EventIDs, job.Number > 1, &found, &finished)
+	lockEvents(read, job.Args, job.Number > 1, &found, &finished)
 	if err := tx.SendBatch(ctx, read).Close(); err != nil {
 		return nil, false, fmt.Errorf("read what to consider: %w", err)
 	}
@@ -191,9 +202,9 @@ func anyToConsider(ctx context.Context, db store.DB, project string, ids []strin
 }
 
 // lockEvents takes the next events of a project that are handed over and not considered, first published first, up to the last of
-// ids where only those that must come first are wanted, and says whether they are the last. One that was handed over long ago and still
-// is not considered has failed its own task, and must not fail others.
-func lockEvents(batch *pgx.Batch, project string, ids []string, noMore bool, found *[]fanoutEvent, last *bool) {
+// the task's own where only those that must come first are wanted, and says whether the task is done with them. One that was handed over
+// long ago and still is not considered has failed its own task, and must not fail others.
+func lockEvents(batch *pgx.Batch, task events.FanoutArgs, noMore bool, found *[]fanoutEvent, last *bool) {
 	batch.Queue(`
 		with room as materialized (
 			select greatest(1, least($3, $6 / greatest(1, count(*)))) as most from endpoints where project_id = $1 and deleted_at is null
@@ -203,14 +214,14 @@ func lockEvents(batch *pgx.Batch, project string, ids []string, noMore bool, fou
 		  and (not $4 or e.seq <= (select max(own.seq) from events own where own.project_id = $1 and own.id = any($2)))
 		  and (e.fanned_out_at > now() - $5::interval or e.id = any($2))
 		order by e.seq limit (select most from room) for update`,
-		project, ids, fanoutMost, noMore, fanoutSoon, fanoutDeliveries).Query(func(rows pgx.Rows) error {
+		task.ProjectID, task.EventIDs, fanoutMost, noMore, fanoutSoon, fanoutDeliveries).Query(func(rows pgx.Rows) error {
 		var ev fanoutEvent
 		most := 1
 		_, err := pgx.ForEachRow(rows, []any{&ev.Seq, &ev.ID, &ev.Type, &ev.Subscriber, &ev.ExpiresAt, &most}, func() error {
 			*found = append(*found, ev)
 			return nil
 		})
-		*last = len(*found) < most
+		*last = len(*found) < most || task.Through > 0 && (*found)[len(*found)-1].Seq >= task.Through
 		return err
 	})
 }

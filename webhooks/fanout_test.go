@@ -136,6 +136,21 @@ func TestFanout_TakesAllThatIsHandedOver(t *testing.T) {
 	}
 }
 
+func TestFanout_EndsWithItsOwnThoughMoreCame(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.create(webhooks.Settings{URL: b.receiver().url})
+	b.publish(names("order", 250)...)
+	b.exec(`delete from river_job where kind = 'webhook.fanout' and id <> (select min(id) from river_job where kind = 'webhook.fanout')`)
+	b.start()
+	b.await("the first fan-out", func() bool {
+		return value[int](b, `select count(*) from river_job where kind = 'webhook.fanout' and state = 'completed'`) == 1
+	})
+	if n := value[int](b, `select count(*) from events where considered_at is not null`); n != 200 {
+		t.Errorf("%d events are considered, want 200: its own 100 and as many as fit behind them", n)
+	}
+}
+
 func TestFanout_ExpiredEventGetsNoDelivery(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

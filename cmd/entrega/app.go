@@ -7,11 +7,13 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"runtime"
 	"time"
 
 	"entrega/internal/alerts"
 	"entrega/internal/egress"
 	"entrega/internal/events"
+	"entrega/internal/store"
 	"entrega/internal/tenant"
 	"entrega/jobs"
 	"entrega/mailer"
@@ -92,11 +94,11 @@ func newApp(ctx context.Context, c Config, log *slog.Logger) (a *app, err error)
 	if a.client, err = jobs.NewClient(jobs.ClientOptions{Pool: a.db.pool, Policies: policies, Logger: log, BeforeRetry: webhooks.BeforeRetry}); err != nil {
 		return a, err
 	}
-	node := jobs.NewNodeID()
-	a.ledger = jobs.NewLedger(jobs.LedgerOptions{Pool: a.db.pool, Logger: log})
+	node, gate := jobs.NewNodeID(), store.NewGate(runtime.GOMAXPROCS(0))
+	a.ledger = jobs.NewLedger(jobs.LedgerOptions{Pool: a.db.pool, Gate: gate, Logger: log})
 	a.accounts = tenant.NewAccounts(tenant.AccountsOptions{Pool: a.db.pool})
 	a.endpoints = webhooks.NewEndpoints(webhooks.EndpointsOptions{Pool: a.db.pool, Client: a.client, Door: a.door, Box: box, Logger: log})
-	a.deliverer = webhooks.NewDeliverer(webhooks.DelivererOptions{Pool: a.db.pool, Client: a.client, Door: a.door, Box: box, Logger: log, NodeID: node, Version: version})
+	a.deliverer = webhooks.NewDeliverer(webhooks.DelivererOptions{Pool: a.db.pool, Client: a.client, Door: a.door, Box: box, Gate: gate, Logger: log, NodeID: node, Version: version})
 	a.relay = events.NewRelay(events.RelayOptions{Pool: a.db.pool, Client: a.client, Logger: log})
 	if a.mailer, err = mailer.NewMailer(mailer.MailerOptions{Pool: a.db.pool, Client: a.client, Box: box, Installation: c.Mail, Door: a.door, OwnDoor: a.mailDoor, Logger: log}); err != nil {
 		return a, err
@@ -126,13 +128,13 @@ func newApp(ctx context.Context, c Config, log *slog.Logger) (a *app, err error)
 	)
 	registrations = append(registrations, a.sender.Registrations()...)
 	a.worker, err = jobs.NewWorker(jobs.WorkerOptions{Client: a.client, Pool: a.db.pool, Ledger: a.ledger, Logger: log, NodeID: node, Version: version,
-		Claimer: a.deliverer, Periodic: periodic}, registrations...)
+		Claimer: a.deliverer, Gate: gate, Periodic: periodic}, registrations...)
 	if err != nil {
 		return a, err
 	}
 	a.web, err = web.New(web.Options{Pool: a.db.pool, Client: a.client, Accounts: a.accounts, Endpoints: a.endpoints, Mailer: a.mailer,
 		Door: a.door, OIDC: c.OIDC, SignUpClosed: c.SignUpClosed, Periodic: periodic, PublicURL: c.PublicURL, TrustedProxies: c.TrustedProxies,
-		Version: version, Logger: log})
+		Version: version, Gate: gate, Logger: log})
 	return a, err
 }
 

@@ -7,6 +7,8 @@ import "entrega/jobs"
 type FanoutArgs struct {
 	ProjectID string   `json:"projectId"`
 	EventIDs  []string `json:"eventIds"`
+	// Through is the sequence number of the last of them; 0 in tasks that were made before there was one.
+	Through int64 `json:"through,omitempty"`
 }
 
 // Fanout is the task that the relay leaves for each project and batch. Package webhooks works it.

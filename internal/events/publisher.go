@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"entrega/internal/store"
 )
 
 const (
@@ -22,6 +24,8 @@ const (
 type PublisherOptions struct {
 	Pool   *pgxpool.Pool
 	Logger *slog.Logger
+	// Gate is the one of the whole process; nil lets everything in.
+	Gate *store.Gate
 }
 
 // Publisher publishes single events of many callers with few statements, each of them a transaction: what comes while the ones
@@ -30,6 +34,7 @@ type PublisherOptions struct {
 type Publisher struct {
 	pool   *pgxpool.Pool
 	logger *slog.Logger
+	gate   *store.Gate
 
 	mu      sync.Mutex
 	waiting []*posted
@@ -49,7 +54,7 @@ func NewPublisher(o PublisherOptions) *Publisher {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Publisher{pool: o.Pool, logger: o.Logger}
+	return &Publisher{pool: o.Pool, logger: o.Logger, gate: o.Gate}
 }
 
 // Publish stores an event as the function of that name does. When ctx ends first, the event may be stored all the same.
@@ -69,6 +74,16 @@ func (p *Publisher) Publish(ctx context.Context, project string, n New) (Publish
 		return Published{}, e.err
 	}
 	return e.answer.Published, e.answer.Err
+}
+
+// PublishBatch is the function of that name, when there is room for work on as many rows.
+func (p *Publisher) PublishBatch(ctx context.Context, project string, batch []New) ([]Result, error) {
+	leave, err := p.gate.Enter(ctx, len(batch))
+	if err != nil {
+		return nil, fmt.Errorf("wait to store %d events: %w", len(batch), err)
+	}
+	defer leave()
+	return PublishBatch(ctx, p.pool, project, batch)
 }
 
 func (p *Publisher) add(e *posted) {
@@ -113,6 +128,8 @@ func (p *Publisher) next() []*posted {
 // store writes a group. One statement stores it; should that fail for what one event brings, each is stored by itself, so that
 // nobody is refused for another's sake.
 func (p *Publisher) store(group []*posted) {
+	leave, _ := p.gate.Enter(context.Background(), len(group)) // That context never ends.
+	defer leave()
 	ctx, cancel := context.WithTimeout(context.Background(), publishTimeout)
 	defer cancel()
 	posts := make([]post, len(group))

@@ -267,6 +267,7 @@ func fanouts(rows []outboxRow) []jobs.Item[FanoutArgs] {
 			})
 		}
 		items[i].Args.EventIDs = append(items[i].Args.EventIDs, row.ID)
+		items[i].Args.Through = max(items[i].Args.Through, row.Seq)
 	}
 	for i := range items {
 		items[i].Label = map[string]string{"subject": subject(items[i].Args.EventIDs)}
