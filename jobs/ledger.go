@@ -20,9 +20,9 @@ import (
 )
 
 const (
-	ledgerGroupRows    = 500                  // rows in one commit at most
-	ledgerGroupEnough  = 64                   // rows for which a commit waits no longer
-	ledgerGroupWait    = 5 * time.Millisecond // how long a commit waits for company, once there was some
+	ledgerGroupRows    = 500                   // rows in one commit at most
+	ledgerGroupEnough  = 64                    // rows for which a commit waits no longer
+	ledgerGroupWait    = 20 * time.Millisecond // how long a commit waits for company, once there was some
 	ledgerWriters      = 2
 	ledgerWriteTimeout = 10 * time.Second
 )
