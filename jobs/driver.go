@@ -103,6 +103,7 @@ func (e *executor) fetchOwn(ctx context.Context, params *riverdriver.JobGetAvail
 		e.askedAt = now
 		due, err := e.Executor.JobGetAvailable(ctx, params)
 		if err != nil {
+			d.due.Store(true)
 			return nil, err
 		}
 		if n := len(due.Jobs); n > 0 {

@@ -151,10 +151,9 @@ func (l *Ledger) gather(first *entry, wait bool) []*entry {
 }
 
 func (l *Ledger) commit(group []*entry) {
-	leave, _ := l.gate.Enter(context.Background(), len(group)) // That context never ends.
-	defer leave()
 	ctx, cancel := context.WithTimeout(context.Background(), ledgerWriteTimeout)
 	defer cancel()
+	defer l.gate.Enter(ctx, len(group))()
 	err := appendTo(ctx, l.pool, group...)
 	if err == nil || len(group) == 1 {
 		for _, e := range group {

@@ -89,9 +89,6 @@ const (
 // wait for the turn would each hold a worker. An event that was considered before is passed over: the task may run twice, and another
 // may have done its work.
 func (d *Deliverer) fanout(ctx context.Context, job *jobs.Job[events.FanoutArgs]) error {
-	if len(job.Args.EventIDs) <= fewEvents {
-		d.gate.Alone()
-	}
 	done, waited, err := d.fanouts.take(ctx, job.Args.ProjectID)
 	if err != nil {
 		return stoppedFor(ctx, reasonNotReady)
@@ -103,19 +100,11 @@ func (d *Deliverer) fanout(ctx context.Context, job *jobs.Job[events.FanoutArgs]
 			return err
 		}
 	}
-	for {
-		var endpoints []fanoutEndpoint
-		finished := false
-		// A commit that a crash of the database undoes leaves the task undone with it. Deliveries are claimed by a later commit.
-		leave, err := d.gate.Enter(ctx, len(job.Args.EventIDs))
-		if err != nil {
-			return stoppedFor(ctx, reasonNotReady)
-		}
-		err = store.InAsyncTx(ctx, d.pool, func(tx pgx.Tx) (err error) {
-			endpoints, finished, err = d.fanoutTx(ctx, tx, job)
-			return err
-		})
-		leave()
+	if len(job.Args.EventIDs) <= fewEvents && !waited && job.Number == 1 {
+		d.gate.Alone()
+	}
+	for rows := len(job.Args.EventIDs); ; rows = fanoutMost { // A round that filled up may be followed by others as large.
+		endpoints, finished, err := d.fanoutRound(ctx, job, rows)
 		if err != nil {
 			return fmt.Errorf("fan out %d events: %w", len(job.Args.EventIDs), err)
 		}
@@ -124,6 +113,17 @@ func (d *Deliverer) fanout(ctx context.Context, job *jobs.Job[events.FanoutArgs]
 			return nil
 		}
 	}
+}
+
+// fanoutRound is one transaction, on about as many events.
+func (d *Deliverer) fanoutRound(ctx context.Context, job *jobs.Job[events.FanoutArgs], rows int) (endpoints []fanoutEndpoint, finished bool, err error) {
+	defer d.gate.Enter(ctx, rows)()
+	// A commit that a crash of the database undoes leaves the task undone with it. Deliveries are claimed by a later commit.
+	err = store.InAsyncTx(ctx, d.pool, func(tx pgx.Tx) (err error) {
+		endpoints, finished, err = d.fanoutTx(ctx, tx, job)
+		return err
+	})
+	return endpoints, finished, err
 }
 
 // fanoutTx considers the next events, and completes the task with its own last ones. It reads in one round trip and writes in another.

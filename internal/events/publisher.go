@@ -24,7 +24,7 @@ const (
 type PublisherOptions struct {
 	Pool   *pgxpool.Pool
 	Logger *slog.Logger
-	// Gate is the one of the whole process; nil lets everything in.
+	// Gate is the one of the whole process, for batches; nil lets everything in. Single events have but one writer.
 	Gate *store.Gate
 }
 
@@ -76,13 +76,9 @@ func (p *Publisher) Publish(ctx context.Context, project string, n New) (Publish
 	return e.answer.Published, e.answer.Err
 }
 
-// PublishBatch is the function of that name, when there is room for work on as many rows.
+// PublishBatch is the function of that name, as soon as there is room for work on as many rows.
 func (p *Publisher) PublishBatch(ctx context.Context, project string, batch []New) ([]Result, error) {
-	leave, err := p.gate.Enter(ctx, len(batch))
-	if err != nil {
-		return nil, fmt.Errorf("wait to store %d events: %w", len(batch), err)
-	}
-	defer leave()
+	defer p.gate.Enter(ctx, len(batch))()
 	return PublishBatch(ctx, p.pool, project, batch)
 }
 
@@ -128,8 +124,6 @@ func (p *Publisher) next() []*posted {
 // store writes a group. One statement stores it; should that fail for what one event brings, each is stored by itself, so that
 // nobody is refused for another's sake.
 func (p *Publisher) store(group []*posted) {
-	leave, _ := p.gate.Enter(context.Background(), len(group)) // That context never ends.
-	defer leave()
 	ctx, cancel := context.WithTimeout(context.Background(), publishTimeout)
 	defer cancel()
 	posts := make([]post, len(group))

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"fmt"
 	"sync/atomic"
 	"time"
 )
@@ -12,73 +11,79 @@ const (
 	bulkRows = 16
 	// courtesyFor is how long bulk work makes room after something came alone.
 	courtesyFor = time.Second
+	// longestWait is how long bulk work waits for its turn at most.
+	longestWait = 250 * time.Millisecond
 	// longestRest bounds the rest after bulk work.
 	longestRest = 50 * time.Millisecond
 )
 
 // Gate keeps statements on many rows from crowding out those on a few: in one process only so many run at once, half as many while
 // there is something that came alone, and each then rests for half of what it took. What comes alone passes many short steps, and where
-// all processors are busy it waits at each for whoever has them. A nil Gate lets everything in. It is safe for concurrent use.
+// all processors are busy it waits at each for whoever has them.
 //
-// Whoever enters must hold no lock that others need to get through.
+// It is a courtesy and no lock: nobody waits longer than a moment, whatever those inside are waiting for. A nil Gate lets everything in.
+// It is safe for concurrent use.
 type Gate struct {
 	all, few chan struct{}
-	aloneAt  atomic.Int64
+	// made is where its clock begins; aloneAt is when something came alone last, on that clock, and 0 for never.
+	made    time.Time
+	aloneAt atomic.Int64
 }
 
 // NewGate makes a Gate for as many processors; for one of them it is as for two.
 func NewGate(processors int) *Gate {
 	n := max(processors, 2)
-	return &Gate{all: make(chan struct{}, n), few: make(chan struct{}, n/2)}
+	return &Gate{all: make(chan struct{}, n), few: make(chan struct{}, n/2), made: time.Now()}
 }
 
 // Alone notes that something came alone, and is not to wait for bulk work.
 func (g *Gate) Alone() {
 	if g != nil {
-		g.aloneAt.Store(time.Now().UnixNano())
+		g.aloneAt.Store(max(1, int64(time.Since(g.made))))
 	}
 }
 
 // Courteous reports whether something came alone just now.
 func (g *Gate) Courteous() bool {
-	return g != nil && time.Duration(time.Now().UnixNano()-g.aloneAt.Load()) < courtesyFor
+	if g == nil {
+		return false
+	}
+	at := g.aloneAt.Load()
+	return at > 0 && time.Since(g.made)-time.Duration(at) < courtesyFor
 }
 
-// Enter waits until work on as many rows may begin; work on a few never waits. Whoever entered must call leave when the work is done.
-// The error is that of a context that ended first.
-func (g *Gate) Enter(ctx context.Context, rows int) (leave func(), err error) {
+// Enter waits until work on as many rows may begin, but not for long, and not beyond ctx; work on a few never waits. Whoever entered
+// must call leave when the work is done.
+func (g *Gate) Enter(ctx context.Context, rows int) (leave func()) {
 	if g == nil || rows < bulkRows {
-		return func() {}, nil
+		return func() {}
+	}
+	patience := time.NewTimer(longestWait)
+	defer patience.Stop()
+	enter := func(places chan struct{}) (entered bool) {
+		select {
+		case places <- struct{}{}:
+			return true
+		case <-patience.C:
+		case <-ctx.Done():
+		}
+		return false
 	}
 	courteous := g.Courteous()
-	if courteous {
-		if err := enter(ctx, g.few); err != nil {
-			return nil, err
-		}
+	if courteous && !enter(g.few) {
+		return func() {}
 	}
-	if err := enter(ctx, g.all); err != nil {
-		if courteous {
-			<-g.few
-		}
-		return nil, err
-	}
+	entered := enter(g.all)
 	start := time.Now()
 	return func() {
-		<-g.all
+		if entered {
+			<-g.all
+		}
 		if courteous {
 			time.AfterFunc(Rest(time.Since(start)), func() { <-g.few })
 		}
-	}, nil
+	}
 }
 
 // Rest is how long courteous bulk work rests that took so long.
 func Rest(took time.Duration) time.Duration { return min(took/2, longestRest) }
-
-func enter(ctx context.Context, places chan struct{}) error {
-	select {
-	case places <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("wait for other work on many rows: %w", context.Cause(ctx))
-	}
-}

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,10 +11,7 @@ import (
 func enters(t *testing.T, g *Gate) (leave func(), waited time.Duration) {
 	t.Helper()
 	start := time.Now()
-	leave, err := g.Enter(t.Context(), bulkRows)
-	if err != nil {
-		t.Fatal(err)
-	}
+	leave = g.Enter(t.Context(), bulkRows)
 	return leave, time.Since(start)
 }
 
@@ -28,15 +24,15 @@ func TestGate_LetsAsManyInAsThereAreProcessors(t *testing.T) {
 			if waited > 0 {
 				t.Fatalf("waited %s while there was room", waited)
 			}
-			time.AfterFunc(time.Second, leave)
+			time.AfterFunc(time.Millisecond, leave)
 		}
-		if leave, err := g.Enter(t.Context(), bulkRows-1); err != nil {
-			t.Fatal(err)
-		} else {
-			leave()
+		start := time.Now()
+		g.Enter(t.Context(), bulkRows-1)()
+		if waited := time.Since(start); waited > 0 {
+			t.Errorf("work on a few waited %s", waited)
 		}
-		if _, waited := enters(t, g); waited != time.Second {
-			t.Errorf("the fourth waited %s, want 1s", waited)
+		if _, waited := enters(t, g); waited != time.Millisecond {
+			t.Errorf("the fourth waited %s, want 1ms", waited)
 		}
 	})
 }
@@ -72,22 +68,37 @@ func TestGate_BulkMakesRoomForWhatCameAlone(t *testing.T) {
 	})
 }
 
-func TestGate_WhoGivesUpTakesNoPlace(t *testing.T) {
+func TestGate_NobodyWaitsForLong(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		g := NewGate(2)
-		first, _ := enters(t, g)
-		second, _ := enters(t, g)
-		g.Alone()
-		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
-		defer cancel()
-		if _, err := g.Enter(ctx, bulkRows); !errors.Is(err, context.DeadlineExceeded) {
-			t.Fatalf("a wait that was given up brought %v", err)
-		}
-		first()
-		second()
-		if _, waited := enters(t, g); waited > 0 {
-			t.Errorf("waited %s behind one that gave up", waited)
+		for _, alone := range []bool{false, true} {
+			g := NewGate(2)
+			first, _ := enters(t, g)
+			second, _ := enters(t, g)
+			if alone {
+				g.Alone()
+			}
+			// Those inside may wait for something in the database that does not come.
+			third, waited := enters(t, g)
+			if waited != longestWait {
+				t.Errorf("the third went in after %s, want %s", waited, longestWait)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+			start := time.Now()
+			fourth := g.Enter(ctx, bulkRows)
+			cancel()
+			if waited := time.Since(start); waited != time.Millisecond {
+				t.Errorf("waited %s for a context that ended after 1ms", waited)
+			}
+			for _, leave := range []func(){fourth, third, second, first} {
+				leave()
+			}
+			time.Sleep(courtesyFor)
+			for range 2 {
+				if _, waited := enters(t, g); waited > 0 {
+					t.Errorf("waited %s though all have left", waited)
+				}
+			}
 		}
 	})
 }
@@ -96,9 +107,8 @@ func TestGate_NilLetsEverythingIn(t *testing.T) {
 	t.Parallel()
 	var g *Gate
 	g.Alone()
-	leave, err := g.Enter(t.Context(), 1_000_000)
-	if err != nil || g.Courteous() {
-		t.Errorf("no gate: %v, courteous %t", err, g.Courteous())
+	g.Enter(t.Context(), 1_000_000)()
+	if g.Courteous() {
+		t.Error("no gate is courteous")
 	}
-	leave()
 }
