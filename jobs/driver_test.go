@@ -3,6 +3,7 @@ package jobs
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -41,10 +42,13 @@ func TestCompleted_RiverTellsOnlyOfTheOthers(t *testing.T) {
 type silent struct {
 	riverdriver.Listener
 	notes chan *riverdriver.Notification
+	// waits counts how often somebody began to wait.
+	waits *atomic.Int32
 }
 
 // WaitForNotification waits.
 func (s silent) WaitForNotification(ctx context.Context) (*riverdriver.Notification, error) {
+	s.waits.Add(1)
 	select {
 	case n := <-s.notes:
 		return n, nil
@@ -57,7 +61,8 @@ func TestListener_TellsOfWhatTheNodeWants(t *testing.T) {
 	t.Parallel()
 	wanted, notes := make(chan struct{}, 1), make(chan *riverdriver.Notification, 1)
 	d := newDriver(WorkerOptions{}, "node_a")
-	l := &listener{Listener: silent{notes: notes}, driver: d, wanted: wanted}
+	var waits atomic.Int32
+	l := &listener{Listener: silent{notes: notes, waits: &waits}, driver: d, wanted: wanted}
 
 	wanted <- struct{}{}
 	n, err := l.WaitForNotification(t.Context())
@@ -67,6 +72,12 @@ func TestListener_TellsOfWhatTheNodeWants(t *testing.T) {
 	if d.due.Load() {
 		t.Error("a wish makes nothing due")
 	}
+	for range 3 {
+		d.rouse()
+		if n, err := l.WaitForNotification(t.Context()); err != nil || n.Payload != `{"queue":"webhook_of_node_a"}` {
+			t.Fatalf("to be roused brought %+v, %v", n, err)
+		}
+	}
 
 	notes <- &riverdriver.Notification{Topic: "river_insert", Payload: `{"queue":"webhook_of_node_b"}`}
 	if n, err = l.WaitForNotification(t.Context()); err != nil || n.Payload != `{"queue":"webhook_of_node_b"}` || d.due.Load() {
@@ -75,6 +86,10 @@ func TestListener_TellsOfWhatTheNodeWants(t *testing.T) {
 	notes <- &riverdriver.Notification{Topic: "river_insert", Payload: `{"queue":"webhook_of_node_a"}`}
 	if n, err = l.WaitForNotification(t.Context()); err != nil || n == nil || !d.due.Load() {
 		t.Errorf("a notification for this node brought %+v, %v, due %t", n, err, d.due.Load())
+	}
+
+	if n := waits.Load(); n != 2 {
+		t.Errorf("the connection was read %d times for two notifications: wishes interrupt it, and many would keep notifications away", n)
 	}
 
 	ctx, cancel := context.WithCancel(t.Context())

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 
@@ -31,7 +32,10 @@ func (b *bench) database(ctx context.Context, conns int32) (*database, error) {
 	db.dsn = b.server.DSN(db.name)
 	var err error
 	db.pool, err = store.Open(ctx, db.dsn, store.Options{MaxConns: conns, ApplicationName: "bench"})
-	return db, err
+	if err != nil {
+		return nil, errors.Join(err, db.drop())
+	}
+	return db, nil
 }
 
 func (db *database) drop() error {
