@@ -151,6 +151,35 @@ func TestFanout_EndsWithItsOwnThoughMoreCame(t *testing.T) {
 	}
 }
 
+func TestFanout_ManyEventsPassTheGateAndOneAsksForRoom(t *testing.T) {
+	t.Parallel()
+	const many = 16
+	b := setup(t)
+	b.create(webhooks.Settings{URL: b.receiver().url})
+	full := []func(){b.gate.Enter(b.ctx, many), b.gate.Enter(b.ctx, many)}
+	b.publish(names("order", many)...)
+	start := time.Now()
+	b.start()
+	b.considered(fmt.Sprintf("order-%04d", many))
+	if took := time.Since(start); took < 250*time.Millisecond {
+		t.Errorf("%d events were considered in %s, past a full gate", many, took)
+	}
+	for _, leave := range full {
+		leave()
+	}
+	if b.gate.Courteous() {
+		t.Error("many events ask for room as if one had come alone")
+	}
+	n := 0
+	b.await("an event that came alone to ask for room", func() bool { // A busy machine may look only when that is over.
+		n++
+		id := fmt.Sprintf("alone-%d", n)
+		b.publish(id)
+		b.considered(id)
+		return b.gate.Courteous()
+	})
+}
+
 func TestFanout_ExpiredEventGetsNoDelivery(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

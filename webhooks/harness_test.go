@@ -16,6 +16,7 @@ import (
 	"entrega/internal/egress"
 	"entrega/internal/events"
 	"entrega/internal/seal"
+	"entrega/internal/store"
 	"entrega/internal/store/storetest"
 	"entrega/internal/tenant"
 	"entrega/jobs"
@@ -40,6 +41,7 @@ type bundle struct {
 	relay     *events.Relay
 	project   string
 	owner     tenant.Actor
+	gate      *store.Gate
 
 	mu      sync.Mutex
 	changed chan struct{} // closed and replaced when a task changes
@@ -56,7 +58,7 @@ func setup(t *testing.T) *bundle { return setupWith(t, options{}) }
 
 func setupWith(t *testing.T, o options) *bundle {
 	t.Helper()
-	b := &bundle{t: t, ctx: t.Context(), pool: storetest.New(t, jobs.MigrateDSN), changed: make(chan struct{})}
+	b := &bundle{t: t, ctx: t.Context(), pool: storetest.New(t, jobs.MigrateDSN), gate: store.NewGate(2), changed: make(chan struct{})}
 	var err error
 	if b.policies, err = jobs.LoadPolicies(policyFile(t, o.policies)); err != nil {
 		t.Fatal(err)
