@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime"
 	"runtime/debug"
 	"time"
 
@@ -41,6 +42,18 @@ type panicError struct{ value any }
 
 func (e *panicError) Error() string { return fmt.Sprintf("the handler panicked: %v", e.value) }
 
+// attemptStack is about what an attempt takes of its goroutine's stack, in bytes.
+const attemptStack = 12 << 10
+
+// growStack makes room for it in one step, while there is little on the stack to copy. River starts a goroutine for each attempt, whose
+// stack would otherwise grow by doubling, and be copied each time, the last time from deep inside the sending.
+//
+//go:noinline
+func growStack() {
+	var room [attemptStack]byte
+	runtime.KeepAlive(&room)
+}
+
 // Work is River's call around a handler.
 func (a *adapter) Work(ctx context.Context, row *rivertype.JobRow, doInner func(context.Context) error) error {
 	w := a.worker
@@ -48,6 +61,7 @@ func (a *adapter) Work(ctx context.Context, row *rivertype.JobRow, doInner func(
 	if !ok {
 		return doInner(ctx)
 	}
+	growStack()
 	r := &run{adapter: a, row: row, reg: reg, meta: parseMetadata(row.Metadata)}
 	if err := r.prepare(ctx); err != nil {
 		return err
@@ -154,9 +168,9 @@ func (r *run) settle(ctx context.Context, err error) error {
 // complete records a success and completes the task with it, in a commit shared with others: no crash comes between the two, and
 // the task's place is free the moment its evidence is safe.
 func (r *run) complete(ctx context.Context, d Decision, rec Record) error {
-	marks, err := json.Marshal(r.marks(d))
+	marks, err := r.marksJSON(d)
 	if err != nil {
-		return fmt.Errorf("encode the task's marks: %w", err)
+		return err
 	}
 	write, cancel := context.WithTimeout(context.WithoutCancel(ctx), ledgerWriteTimeout)
 	defer cancel()
@@ -204,13 +218,11 @@ func (r *run) decide(ctx context.Context, err error) (Decision, Record) {
 // completeLater is Attempt.CompleteLater: record, marks and completion in the handler's own transaction.
 func (r *run) completeLater(ctx context.Context, batch *pgx.Batch) error {
 	d, rec := r.decide(ctx, nil)
-	marks, err := json.Marshal(r.marks(d))
+	marks, err := r.marksJSON(d)
 	if err != nil {
-		return fmt.Errorf("encode the task's marks: %w", err)
-	}
-	if err := queueEntries(batch, &entry{record: rec, evidence: &r.attempt.Evidence, completes: marks}); err != nil {
 		return err
 	}
+	queueEntries(batch, &entry{record: rec, evidence: &r.attempt.Evidence, completes: marks})
 	r.attempt.completed = true
 	return nil
 }
@@ -224,37 +236,50 @@ func (r *run) told() {
 
 // mark leaves on the task what lists and states need; River merges it into the metadata with the state.
 func (r *run) mark(ctx context.Context, d Decision) error {
-	for key, value := range r.marks(d) {
-		if err := river.MetadataSet(ctx, key, value); err != nil {
-			return fmt.Errorf("mark the task's outcome: %w", err)
-		}
+	m := r.marks(d)
+	set := func(key string, value any) error { return river.MetadataSet(ctx, key, value) }
+	err := errors.Join(set("outcome", m.Outcome), set("reason", m.Reason), set("max", m.Max))
+	if m.Last != nil {
+		err = errors.Join(err, set("attempt", m.Attempt), set("last", m.Last))
+	}
+	if m.Trigger != "" {
+		err = errors.Join(err, set("trigger", m.Trigger))
+	}
+	if err != nil {
+		return fmt.Errorf("mark the task's outcome: %w", err)
 	}
 	return nil
 }
 
-func (r *run) marks(d Decision) map[string]any {
+func (r *run) marks(d Decision) marks {
 	ev := &r.attempt.Evidence
-	last := LastResult{At: ev.StartedAt, Status: ev.Status, ErrorType: ev.ErrorType, Phase: ev.Phase,
-		DurationMS: r.duration().Milliseconds(), Decision: d.Verdict, Reason: d.Reason}
-	if ev.RetryAfter != nil {
-		last.RetryAfter = cleanText(ev.RetryAfter.Raw)
-	}
-	outcome := outcomeDone
+	m := marks{Outcome: outcomeDone, Reason: d.Reason, Max: r.attempt.policy.Attempts}
 	switch d.Verdict {
 	case VerdictRetryScheduled:
-		outcome = outcomeRetry
+		m.Outcome = outcomeRetry
 	case VerdictSnoozed:
-		outcome = outcomeSnooze
+		m.Outcome = outcomeSnooze
 	}
-	marks := map[string]any{"outcome": outcome, "reason": d.Reason, "max": r.attempt.policy.Attempts}
 	if d.Verdict != VerdictSnoozed || ev.Sent {
-		marks["attempt"] = r.attempt.Number
-		marks["last"] = last
+		m.Attempt = r.attempt.Number
+		m.Last = &LastResult{At: ev.StartedAt, Status: ev.Status, ErrorType: ev.ErrorType, Phase: ev.Phase,
+			DurationMS: r.duration().Milliseconds(), Decision: d.Verdict, Reason: d.Reason}
+		if ev.RetryAfter != nil {
+			m.Last.RetryAfter = cleanText(ev.RetryAfter.Raw)
+		}
 	}
 	if d.Verdict != VerdictSnoozed { // a person's retry that was snoozed is still theirs
-		marks["trigger"] = TriggerSchedule
+		m.Trigger = TriggerSchedule
 	}
-	return marks
+	return m
+}
+
+func (r *run) marksJSON(d Decision) ([]byte, error) {
+	raw, err := json.Marshal(r.marks(d))
+	if err != nil {
+		return nil, fmt.Errorf("encode the task's marks: %w", err)
+	}
+	return raw, nil
 }
 
 // answer puts the decision into River's terms.

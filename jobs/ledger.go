@@ -1,13 +1,14 @@
 package jobs
 
 import (
+	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
-	"sort"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -170,9 +171,7 @@ func (l *Ledger) commit(group []*entry) {
 // appendTo writes entries in one round trip: as part of the caller's transaction, or in one of their own.
 func appendTo(ctx context.Context, db store.DB, group ...*entry) error {
 	batch := &pgx.Batch{}
-	if err := queueEntries(batch, group...); err != nil {
-		return err
-	}
+	queueEntries(batch, group...)
 	if err := db.SendBatch(ctx, batch).Close(); err != nil {
 		return fmt.Errorf("append to the ledger: %w", err)
 	}
@@ -180,17 +179,13 @@ func appendTo(ctx context.Context, db store.DB, group ...*entry) error {
 }
 
 // queueEntries adds the statements that write entries to a batch.
-func queueEntries(batch *pgx.Batch, group ...*entry) error {
+func queueEntries(batch *pgx.Batch, group ...*entry) {
 	rows := make([][]any, 0, len(group))
 	excerpts := make([][]any, 0, len(group))
 	for _, e := range group {
 		rows = append(rows, e.record.values())
 		if e.evidence != nil && e.evidence.Sent {
-			row, err := excerptValues(e.record, e.evidence)
-			if err != nil {
-				return err
-			}
-			excerpts = append(excerpts, row)
+			excerpts = append(excerpts, excerptValues(e.record, e.evidence))
 		}
 	}
 	batch.Queue(insertRecords, columnsOf(rows)...)
@@ -198,7 +193,6 @@ func queueEntries(batch *pgx.Batch, group ...*entry) error {
 		batch.Queue(insertExcerpts, columnsOf(excerpts)...)
 	}
 	queueCompletions(batch, group)
-	return nil
 }
 
 // queueCompletions completes the tasks whose records say so, as river.JobCompleteTx does for one: what River is told afterwards
@@ -268,35 +262,28 @@ func (r Record) values() []any {
 var excerptColumns = []string{"project_id", "task_id", "seq", "started_at", "request_line", "request_headers", "request_body",
 	"request_truncated", "response_headers", "response_body", "response_truncated", "note"}
 
-func excerptValues(r Record, e *Evidence) ([]any, error) {
-	request, err := headerJSON(e.Request.Header)
-	if err != nil {
-		return nil, err
-	}
-	response, err := headerJSON(e.Response.Header)
-	if err != nil {
-		return nil, err
-	}
-	return []any{r.ProjectID, r.TaskID, r.Seq, r.StartedAt, textField(e.Request.Line, 4096), request, e.Request.Body,
-		e.Request.Truncated, response, e.Response.Body, e.Response.Truncated, textField(e.Note, 1024)}, nil
+func excerptValues(r Record, e *Evidence) []any {
+	return []any{r.ProjectID, r.TaskID, r.Seq, r.StartedAt, textField(e.Request.Line, 4096), headerJSON(e.Request.Header), e.Request.Body,
+		e.Request.Truncated, headerJSON(e.Response.Header), e.Response.Body, e.Response.Truncated, textField(e.Note, 1024)}
 }
 
 // headerJSON stores headers as a list of name and value pairs, sorted by name, so that repeated ones keep their order.
-func headerJSON(h http.Header) ([]byte, error) {
-	names := make([]string, 0, len(h))
-	for name := range h {
-		names = append(names, name)
-	}
-	sort.Strings(names)
-	pairs := make([][2]string, 0, len(h))
-	for _, name := range names {
+func headerJSON(h http.Header) []byte {
+	var b bytes.Buffer
+	b.Grow(512)
+	b.WriteByte('[')
+	for _, name := range slices.Sorted(maps.Keys(h)) {
 		for _, value := range h[name] {
-			pairs = append(pairs, [2]string{cleanText(name), cleanText(value)})
+			if b.Len() > 1 {
+				b.WriteByte(',')
+			}
+			b.WriteByte('[')
+			writeText(&b, cleanText(name))
+			b.WriteByte(',')
+			writeText(&b, cleanText(value))
+			b.WriteByte(']')
 		}
 	}
-	out, err := json.Marshal(pairs)
-	if err != nil {
-		return nil, fmt.Errorf("encode headers: %w", err)
-	}
-	return out, nil
+	b.WriteByte(']')
+	return b.Bytes()
 }

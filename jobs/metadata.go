@@ -33,6 +33,16 @@ const (
 	outcomeDone   = "done"
 )
 
+// marks are what an attempt leaves in metadata. What it does not touch is empty.
+type marks struct {
+	Outcome string      `json:"outcome"`
+	Reason  string      `json:"reason"`
+	Max     int         `json:"max"`
+	Attempt int         `json:"attempt,omitempty"`
+	Last    *LastResult `json:"last,omitempty"`
+	Trigger Trigger     `json:"trigger,omitempty"`
+}
+
 // LastResult is the newest attempt in short, for lists.
 type LastResult struct {
 	At         time.Time `json:"at"`

@@ -208,17 +208,22 @@ func (w *canonicalWriter) boolean(k string, v bool) {
 
 func (w *canonicalWriter) text(k, v string) {
 	w.key(k)
+	writeText(w.b, v)
+}
+
+// writeText writes a text as JSON.
+func writeText(b *bytes.Buffer, v string) {
 	if isPlain(v) {
-		w.b.WriteByte('"')
-		w.b.WriteString(v)
-		w.b.WriteByte('"')
+		b.WriteByte('"')
+		b.WriteString(v)
+		b.WriteByte('"')
 		return
 	}
-	enc := json.NewEncoder(w.b)
+	enc := json.NewEncoder(b)
 	enc.SetEscapeHTML(false)
 	// Encoding a string cannot fail; the encoder ends it with a line feed, which is taken off again.
 	_ = enc.Encode(v)
-	w.b.Truncate(w.b.Len() - 1)
+	b.Truncate(b.Len() - 1)
 }
 
 // isPlain reports whether JSON writes a text as it is: ids, words and addresses are such.
@@ -274,6 +279,9 @@ func textField(s string, max int) *string {
 }
 
 func cleanText(s string) string {
+	if isPlain(s) {
+		return s
+	}
 	s = strings.ToValidUTF8(s, "\uFFFD")
 	return strings.Map(func(r rune) rune {
 		switch r {

@@ -88,7 +88,7 @@ func (l *life) attempt(ctx context.Context, now time.Time) {
 	}
 	// Marks are metadata, so the one decodes as the other.
 	marks := r.marks(d)
-	if marks["last"] != nil {
+	if marks.Last != nil {
 		r.meta.Last = nil // It is replaced whole, as River does.
 	}
 	raw, _ := json.Marshal(marks)

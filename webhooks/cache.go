@@ -20,6 +20,7 @@ type target struct {
 	projectID, id string
 	version       int64
 	url           string
+	requestLine   string
 	headers       map[string]string
 	secrets       []secret
 	maxInFlight   int
@@ -122,6 +123,7 @@ func readTargets(ctx context.Context, db store.DB, box *seal.Box, keys []laneKey
 			if err := rows.Scan(&t.projectID, &t.id, &t.version, &t.url, &sealed, &t.maxInFlight, &t.ratePerSecond, &seconds); err != nil {
 				return err
 			}
+			t.requestLine = requestLineOf(t.url)
 			t.timeout = time.Duration(seconds) * time.Second
 			t.headers, t.err = openHeaders(box, t.id, sealed)
 			found[laneKey{t.projectID, t.id}] = t

@@ -203,7 +203,7 @@ func (d *Deliverer) send(ctx context.Context, job *jobs.Job[DeliverArgs], ln *la
 	job.Evidence.Sent = true
 	resp := d.door.Send(ctx, req)
 	r := read(resp)
-	note(&job.Evidence, m.id, req, resp, r)
+	note(&job.Evidence, m.id, t.requestLine, req, resp, r)
 	if r.interrupted != nil {
 		job.Evidence.Sent = resp.WroteRequest
 		return r.outcome(policy)

@@ -14,7 +14,7 @@ const excerptBytes = 16 << 10
 
 // note writes what one attempt did and what came back into its evidence. The signature that was sent is kept, the secrets
 // that made it never come near.
-func note(ev *jobs.Evidence, webhookID string, req *egress.Request, resp *egress.Response, r reading) {
+func note(ev *jobs.Evidence, webhookID, requestLine string, req *egress.Request, resp *egress.Response, r reading) {
 	ev.StartedAt, ev.FinishedAt = resp.StartedAt, resp.FinishedAt
 	ev.Timings = jobs.Timings{DNS: resp.Timings.DNS, Connect: resp.Timings.Connect, TLS: resp.Timings.TLS,
 		FirstByte: resp.Timings.FirstByte, Total: resp.Timings.Total}
@@ -25,7 +25,7 @@ func note(ev *jobs.Evidence, webhookID string, req *egress.Request, resp *egress
 	ev.ErrorType, ev.Phase, ev.Error, ev.Note = string(r.errorType), string(r.phase), r.sentence, r.note
 	ev.RetryAfter = r.retryAfter
 	ev.IdempotencyKey = webhookID
-	ev.Request = excerpt(requestLine(req), excerptHeader(req.Header), req.Body, false)
+	ev.Request = excerpt(requestLine, excerptHeader(req.Header), req.Body, false)
 	ev.Response = excerpt("", resp.Header, resp.Body, resp.BodyTruncated)
 }
 
@@ -41,9 +41,9 @@ func excerpt(line string, header http.Header, body []byte, truncated bool) jobs.
 	return e
 }
 
-// requestLine is method and target as they are on the wire, without the version, which the connection chooses.
-func requestLine(req *egress.Request) string {
-	u, err := url.Parse(req.URL)
+// requestLineOf is method and target of a delivery as they are on the wire, without the version, which the connection chooses.
+func requestLineOf(address string) string {
+	u, err := url.Parse(address)
 	if err != nil {
 		return http.MethodPost
 	}

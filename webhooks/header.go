@@ -105,8 +105,12 @@ func isCredential(name string) bool {
 func excerptHeader(h http.Header) http.Header {
 	out := make(http.Header, len(h))
 	for name, values := range h {
-		if name != headerSignature && isCredential(name) {
-			values = []string{hidden}
+		switch name {
+		case headerContentType, headerUserAgent, headerID, headerTimestamp, headerSignature: // Ours: see message.header.
+		default:
+			if isCredential(name) {
+				values = []string{hidden}
+			}
 		}
 		out[name] = values
 	}

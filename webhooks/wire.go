@@ -14,6 +14,12 @@ const (
 	headerSignature = "Webhook-Signature"
 )
 
+// The other headers of a delivery that are not for the endpoint to choose.
+const (
+	headerContentType = "Content-Type"
+	headerUserAgent   = "User-Agent"
+)
+
 // bodyTimeLayout is RFC 3339 in UTC with as many digits as a timestamptz holds, trailing zeros left out.
 const bodyTimeLayout = "2006-01-02T15:04:05.999999Z07:00"
 
@@ -48,10 +54,10 @@ func (m message) header(own map[string]string, keys [][]byte, sentAt time.Time, 
 	for name, value := range own {
 		h.Set(name, value)
 	}
-	h.Set("Content-Type", "application/json")
-	h.Set("User-Agent", userAgent)
-	h.Set(headerID, m.id)
-	h.Set(headerTimestamp, strconv.FormatInt(sentAt.Unix(), 10))
-	h.Set(headerSignature, signatures(keys, m.id, sentAt, body))
+	h[headerContentType] = []string{"application/json"}
+	h[headerUserAgent] = []string{userAgent}
+	h[headerID] = []string{m.id}
+	h[headerTimestamp] = []string{strconv.FormatInt(sentAt.Unix(), 10)}
+	h[headerSignature] = []string{signatures(keys, m.id, sentAt, body)}
 	return h
 }

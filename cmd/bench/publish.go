@@ -68,8 +68,8 @@ func (p *project) publishFor(ctx context.Context, conns int, d time.Duration) (r
 	return float64(len(took)) / time.Since(start).Seconds(), took, err
 }
 
-// batchesFor is publishFor with batches; the rate is that of events.
-func (p *project) batchesFor(ctx context.Context, conns int, d time.Duration) (rate float64, err error) {
+// batchesFor is publishFor with batches; the rate is that of events, of which there were n.
+func (p *project) batchesFor(ctx context.Context, conns int, d time.Duration) (rate float64, n int, err error) {
 	var sent atomic.Int64
 	start := time.Now()
 	request := rawPost(p.addr(), "/v1/events/batch", p.key, batchBody(batchSize))
@@ -87,7 +87,7 @@ func (p *project) batchesFor(ctx context.Context, conns int, d time.Duration) (r
 		}
 		return nil
 	})
-	return float64(sent.Load()) / time.Since(start).Seconds(), err
+	return float64(sent.Load()) / time.Since(start).Seconds(), int(sent.Load()), err
 }
 
 // publishAt publishes events at an even rate for a while, whatever the answers take.

@@ -170,13 +170,16 @@ func (b *bench) publishSingles(ctx context.Context, in *installation) error {
 	if err != nil {
 		return err
 	}
+	before := b.usage(in.nodes)
 	rate, took, err := p.publishFor(ctx, publishConns, b.lasting(publishTime))
 	if err != nil {
 		return err
 	}
+	used := b.usage(in.nodes).since(before)
 	b.figures.add(name, "/s", rate)
 	b.figures.compare(name, limitC)
 	b.figures.add("publish: single events, p50", " ms", ms(quantile(took, 0.5)))
+	b.addUsage(name, used, len(took))
 	return stop()
 }
 
@@ -190,12 +193,15 @@ func (b *bench) publishBatches(ctx context.Context, in *installation) error {
 	if err != nil {
 		return err
 	}
-	rate, err := p.batchesFor(ctx, 4, b.lasting(publishTime))
+	before := b.usage(in.nodes)
+	rate, events, err := p.batchesFor(ctx, 4, b.lasting(publishTime))
 	if err != nil {
 		return err
 	}
+	used := b.usage(in.nodes).since(before)
 	b.figures.add(name, "/s", rate)
 	b.figures.compare(name, limitC)
+	b.addUsage(name, used, events)
 	return stop()
 }
 
