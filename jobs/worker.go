@@ -138,7 +138,7 @@ func (w *Worker) riverConfig(o WorkerOptions, workers *river.Workers) *river.Con
 		PeriodicJobs:                riverPeriodic(o.Client, o.Periodic),
 		ReindexerIndexNames: []string{"river_job_pkey", "river_job_prioritized_fetching_index",
 			"river_job_state_and_finalized_at_index", "river_job_unique_idx", "task_project_state_idx",
-			"task_project_kind_state_idx", "task_endpoint_state_idx", "task_event_idx", "task_pending_idx",
+			"task_project_kind_state_idx", "task_running_idx", "task_endpoint_state_idx", "task_event_idx", "task_pending_idx",
 			"task_reason_idx", "task_error_type_idx"},
 		TestOnly: o.Testing,
 	}

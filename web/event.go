@@ -97,8 +97,11 @@ func readFates(ctx context.Context, db store.DB, project string, ids []string, f
 			count(*) filter (where state = 'completed'),
 			count(*) filter (where state = 'discarded'),
 			count(*) filter (where state = 'cancelled')
-		from river_job where project_id = $1 and event_id = any($2) and kind = $3
-		group by event_id`, project, ids, webhooks.Deliver.Name)
+		from (
+			select event_id, state from river_job where project_id = $1 and event_id = any($2) and kind = $3 and state <> 'running'
+			union all
+			select event_id, state from river_job where project_id = $1 and event_id = any($2) and kind = $3 and state = 'running'
+		) as d group by event_id`, project, ids, webhooks.Deliver.Name)
 	if err != nil {
 		return fmt.Errorf("read how events fared: %w", err)
 	}

@@ -30,7 +30,7 @@ func (p pulses) read(ctx context.Context, projects []string) (map[string]string,
 				where project_id = p.id and started_at > $2 order by started_at desc, id desc limit 1), ''),
 			coalesce((select count(*) || '/' || sum(id) from (
 				select id from river_job where project_id = p.id and state = 'running' order by id desc limit 1000) r), ''),
-			(select string_agg(coalesce((select id from river_job where project_id = p.id and state = s.state order by id desc limit 1), 0)::text, ',')
+			(select string_agg(coalesce((select id from river_job where project_id = p.id and state = s.state and state <> 'running' order by id desc limit 1), 0)::text, ',')
 				from unnest(enum_range(null::river_job_state)) as s (state)),
 			coalesce((select id || state || done || '/' || skipped from bulk_actions
 				where project_id = p.id order by created_at desc limit 1), ''),

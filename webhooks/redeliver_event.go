@@ -121,9 +121,13 @@ type latestDelivery struct {
 
 func latestDeliveries(ctx context.Context, db store.DB, project, eventID string) (map[string]latestDelivery, error) {
 	rows, err := db.Query(ctx, `
-		select distinct on (endpoint_id) endpoint_id, id, state::text as state from river_job
-		where project_id = $1 and event_id = $2 and kind = $3 and endpoint_id is not null
-		order by endpoint_id, id desc`, project, eventID, Deliver.Name)
+		select distinct on (endpoint_id) endpoint_id, id, state::text as state from (
+			select endpoint_id, id, state from river_job
+			where project_id = $1 and event_id = $2 and kind = $3 and endpoint_id is not null and state <> 'running'
+			union all
+			select endpoint_id, id, state from river_job
+			where project_id = $1 and event_id = $2 and kind = $3 and endpoint_id is not null and state = 'running'
+		) as d order by endpoint_id, id desc`, project, eventID, Deliver.Name)
 	if err != nil {
 		return nil, fmt.Errorf("find the event's deliveries: %w", err)
 	}
