@@ -58,9 +58,10 @@ func (p *plans) fill() {
 	p.t.Helper()
 	const month = 30 * 24 * time.Hour
 	p.exec(`insert into projects (id, name) select 'project_' || n, 'Shop' from generate_series(1, $1::integer) n`, planProjects)
-	p.exec(`insert into events (project_id, id, type, data, created_at, fanned_out_at, considered_at)
-		select 'project_' || (n % 50 + 1), 'event_' || n * 5, 'order.created', '{}', now() - (1 - n / $1::float8) * interval '30 days', now(), now()
+	p.exec(`insert into events (project_id, id, type, data, created_at)
+		select 'project_' || (n % 50 + 1), 'event_' || n * 5, 'order.created', '{}', now() - (1 - n / $1::float8) * interval '30 days'
 		from generate_series(1, $1::integer) n`, planTasks/5)
+	p.exec(`delete from event_outbox`)
 	seeder, err := NewSeeder(p.t.Context(), SeederOptions{Client: p.client, Pool: p.pool, Since: p.now.Add(-month), Now: p.now})
 	if err != nil {
 		p.t.Fatal(err)

@@ -8,8 +8,7 @@ begin
     for t, asked in values
         ('river_job'::regclass, array['id', 'state', 'created_at', 'finalized_at', 'scheduled_at', 'kind', 'queue', 'project_id', 'endpoint_id',
             'event_id', 'outcome']),
-        ('events', array['project_id', 'id', 'seq', 'type', 'subscriber', 'idempotency_key', 'created_at', 'fanned_out_at', 'relay_after', 'poisoned_at',
-            'considered_at']),
+        ('events', array['project_id', 'id', 'seq', 'type', 'subscriber', 'idempotency_key', 'created_at']),
         ('attempts', array['id', 'project_id', 'task_id', 'seq', 'kind', 'event_id', 'endpoint_id', 'order_id', 'started_at', 'class', 'status', 'error_type',
             'decision', 'reason']),
         ('attempt_excerpts', array['project_id', 'task_id', 'seq', 'started_at'])
@@ -23,7 +22,7 @@ alter index task_reason_idx alter column 2 set statistics 25;
 alter index task_error_type_idx alter column 2 set statistics 25;
 
 -- A new partition has none of this from its table, so it is told.
-create or replace function entrega_ensure_partitions(ahead integer) returns void language plpgsql as $$
+create or replace function public.entrega_ensure_partitions(ahead integer) returns void language plpgsql as $$
 declare
     d date;
     t text;

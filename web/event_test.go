@@ -99,7 +99,7 @@ func TestEvent_PoisonedIsRequeued(t *testing.T) {
 	t.Parallel()
 	p := setup(t)
 	id := p.publish(p.ours, events.New{Type: "order.created", Data: []byte(`{}`)})
-	p.exec(`update events set poisoned_at = now(), relay_failures = 5, relay_error = $2 where id = $1`, id, "It broke "+nasty)
+	p.exec(`update event_outbox set poisoned_at = now(), relay_failures = 5, relay_error = $2 where event_id = $1`, id, "It broke "+nasty)
 	b := p.as("on-call")
 	page := b.open(views.EventURL(p.ours.ID, id))
 	if !strings.HasPrefix(page.sentence(), "Poisoned") || !page.says("It broke <script>") {

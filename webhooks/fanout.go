@@ -194,7 +194,7 @@ func (d *Deliverer) askFor(endpoints []fanoutEndpoint) {
 // anyToConsider reports whether one of some events still waits for its fan-out.
 func anyToConsider(ctx context.Context, db store.DB, project string, ids []string) (left bool, err error) {
 	err = db.QueryRow(ctx, `select exists (
-		select from events where project_id = $1 and id = any($2) and considered_at is null and fanned_out_at is not null)`, project, ids).Scan(&left)
+		select from event_outbox where project_id = $1 and event_id = any($2) and fanned_out_at is not null)`, project, ids).Scan(&left)
 	if err != nil {
 		return false, fmt.Errorf("see which events are left: %w", err)
 	}
@@ -209,11 +209,13 @@ func lockEvents(batch *pgx.Batch, task events.FanoutArgs, noMore bool, found *[]
 		with room as materialized (
 			select greatest(1, least($3, $6 / greatest(1, count(*)))) as most from endpoints where project_id = $1 and deleted_at is null
 		)
-		select e.seq, e.id, e.type, coalesce(e.subscriber, '') as subscriber, e.expires_at, (select most from room) as most from events e
-		where e.project_id = $1 and e.considered_at is null and e.fanned_out_at is not null
-		  and (not $4 or e.seq <= (select max(own.seq) from events own where own.project_id = $1 and own.id = any($2)))
-		  and (e.fanned_out_at > now() - $5::interval or e.id = any($2))
-		order by e.seq limit (select most from room) for update`,
+		select e.seq, e.id, e.type, coalesce(e.subscriber, '') as subscriber, e.expires_at, (select most from room) as most
+		from event_outbox w join events e on e.seq = w.seq
+		where w.project_id = $1 and w.fanned_out_at is not null
+		  and (not $4 or w.seq <= (select max(own.seq) from event_outbox own
+		                           where own.project_id = $1 and own.fanned_out_at is not null and own.event_id = any($2)))
+		  and (w.fanned_out_at > now() - $5::interval or w.event_id = any($2))
+		order by w.seq limit (select most from room) for update of w`,
 		task.ProjectID, task.EventIDs, fanoutMost, noMore, fanoutSoon, fanoutDeliveries).Query(func(rows pgx.Rows) error {
 		var ev fanoutEvent
 		most := 1

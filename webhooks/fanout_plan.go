@@ -83,9 +83,12 @@ func (p fanoutPlan) write(batch *pgx.Batch, project string) error {
 		seqs, deliveries, skipped = append(seqs, o.seq), append(deliveries, o.deliveries), append(skipped, raw)
 	}
 	batch.Queue(`
-		update events e set considered_at = now(), deliveries = o.deliveries, skipped = o.skipped::jsonb
-		from unnest($2::bigint[], $3::integer[], $4::text[]) as o (seq, deliveries, skipped)
-		where e.seq = o.seq and e.project_id is not distinct from $1`, project, seqs, deliveries, skipped)
+		with done as (
+			delete from event_outbox where seq = any($2) and project_id is not distinct from $1 returning seq, fanned_out_at
+		)
+		insert into event_outcomes (seq, fanned_out_at, considered_at, deliveries, skipped)
+		select done.seq, done.fanned_out_at, now(), o.deliveries, o.skipped::jsonb
+		from unnest($2::bigint[], $3::integer[], $4::text[]) as o (seq, deliveries, skipped) join done on done.seq = o.seq`, project, seqs, deliveries, skipped)
 	p.writeMissed(batch, project)
 	return nil
 }

@@ -146,7 +146,7 @@ func TestFanout_EndsWithItsOwnThoughMoreCame(t *testing.T) {
 	b.await("the first fan-out", func() bool {
 		return value[int](b, `select count(*) from river_job where kind = 'webhook.fanout' and state = 'completed'`) == 1
 	})
-	if n := value[int](b, `select count(*) from events where considered_at is not null`); n != 200 {
+	if n := value[int](b, `select count(*) from event_outcomes`); n != 200 {
 		t.Errorf("%d events are considered, want 200: its own 100 and as many as fit behind them", n)
 	}
 }

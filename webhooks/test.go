@@ -74,10 +74,14 @@ func publishTestTx(ctx context.Context, tx pgx.Tx, project, endpointID, eventID 
 	if err != nil {
 		return fmt.Errorf("encode the test's data: %w", err)
 	}
-	_, err = tx.Exec(ctx, `
-		insert into events (project_id, id, type, data, fanned_out_at, considered_at, deliveries)
-		values ($1, $2, $3, $4, now(), now(), 1)`, project, eventID, TestEventType, data)
-	if err != nil {
+	batch := &pgx.Batch{}
+	batch.Queue(`insert into events (project_id, id, type, data) values ($1, $2, $3, $4)`, project, eventID, TestEventType, data)
+	batch.Queue(`
+		with done as (
+			delete from event_outbox where project_id = $1 and event_id = $2 and fanned_out_at is null and poisoned_at is null returning seq
+		)
+		insert into event_outcomes (seq, fanned_out_at, considered_at, deliveries) select seq, now(), now(), 1 from done`, project, eventID)
+	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
 		return fmt.Errorf("store the test event: %w", err)
 	}
 	return nil

@@ -40,7 +40,7 @@ func panelPages(t testing.TB, db store.DB) []panelPage {
 	busy := one(`select id from endpoints where project_id = $1 and subscriber is null`, project)
 	failing := one(`select e.id from endpoints e join endpoint_lanes l on l.endpoint_id = e.id
 		where e.project_id = $1 and l.failing_since is not null and e.disabled_at is null order by l.failing_since limit 1`, project)
-	event := one(`select id from events where project_id = $1 and deliveries > 1 order by seq desc limit 1`, project)
+	event := one(`select e.id from events e join event_outcomes o on o.seq = e.seq where e.project_id = $1 and o.deliveries > 1 order by e.seq desc limit 1`, project)
 	eventDeep := eventCursor(t, db, project)
 	taskOf := func(state string) string {
 		return one(`select coalesce(max(id), 0)::text from river_job where project_id = $1 and state = $2::river_job_state and kind = 'webhook.deliver'`, project, state)

@@ -284,7 +284,8 @@ func (m *market) happen(ctx context.Context, h happening) error {
 			}
 		}
 	}
-	f.addEvent(m.rows, ev.fannedOut(m.project.id, deliveries, events.Skipped{}))
+	f.addEvent(m.rows, m.project, ev)
+	m.rows.outcomes = append(m.rows.outcomes, seedOutcome{seedEvent: ev, deliveries: deliveries})
 	return nil
 }
 

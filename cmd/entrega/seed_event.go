@@ -29,6 +29,8 @@ const (
 type seedRows struct {
 	events, missed, audit [][]any
 	tasks                 []jobs.Seed
+	outcomes              []seedOutcome
+	poisoned              []seedEvent
 }
 
 // seedEvent is one event on its way to its endpoints.
@@ -59,7 +61,8 @@ func (f *filling) happen(ctx context.Context, b *seedRows) error {
 	f.add(b, p, fanout)
 	for _, ev := range burst {
 		if f.random.IntN(seedPoisoned) == 0 {
-			f.addEvent(b, ev.poisoned(p.id))
+			f.addEvent(b, p, ev)
+			b.poisoned = append(b.poisoned, ev)
 			continue
 		}
 		if err := f.fanOut(ctx, b, p, ev); err != nil {
@@ -73,12 +76,12 @@ func (f *filling) happen(ctx context.Context, b *seedRows) error {
 func (f *filling) fillOutbox(b *seedRows) {
 	for range seedBurst {
 		p := f.anyProject()
-		f.addEvent(b, f.newEvent(p, f.now.Add(-time.Second)).row(p.id))
+		f.addEvent(b, p, f.newEvent(p, f.now.Add(-time.Second)))
 	}
 }
 
-func (f *filling) addEvent(b *seedRows, row []any) {
-	b.events = append(b.events, row)
+func (f *filling) addEvent(b *seedRows, p *seedProject, ev seedEvent) {
+	b.events = append(b.events, []any{p.id, ev.id, ev.typ, ev.subscriber, ev.data, ev.at})
 	f.eventCount++
 }
 
@@ -128,7 +131,8 @@ func (f *filling) fanOut(ctx context.Context, b *seedRows, p *seedProject, ev se
 			}
 		}
 	}
-	f.addEvent(b, ev.fannedOut(p.id, deliveries, skipped))
+	f.addEvent(b, p, ev)
+	b.outcomes = append(b.outcomes, seedOutcome{seedEvent: ev, deliveries: deliveries, skipped: skipped})
 	return nil
 }
 
@@ -173,30 +177,56 @@ func (f *filling) add(b *seedRows, p *seedProject, t jobs.Seed) {
 	}
 }
 
-var seedEventColumns = []string{"project_id", "id", "type", "subscriber", "data", "created_at", "fanned_out_at", "considered_at", "relay_failures", "relay_error",
-	"poisoned_at", "deliveries", "skipped"}
+var seedEventColumns = []string{"project_id", "id", "type", "subscriber", "data", "created_at"}
 
-// row is the event as the table holds it until the relay comes to it.
-func (ev seedEvent) row(project string) []any {
-	return []any{project, ev.id, ev.typ, ev.subscriber, ev.data, ev.at, nil, nil, 0, nil, nil, 0, nil}
+// seedOutcome is what the fan-out of an event came to.
+type seedOutcome struct {
+	seedEvent
+	deliveries int
+	skipped    events.Skipped
 }
 
-func (ev seedEvent) poisoned(project string) []any {
-	return append(ev.row(project)[:8], 5, "insert webhook.fanout: connection reset", ev.at.Add(15*time.Minute), 0, nil)
-}
-
-func (ev seedEvent) fannedOut(project string, deliveries int, s events.Skipped) []any {
-	row := append(ev.row(project)[:6], ev.at.Add(5*time.Millisecond), ev.at.Add(20*time.Millisecond), 0, nil, nil, deliveries, nil)
-	if len(s.Counts) > 0 {
-		raw, _ := json.Marshal(s) // Counts and names are always JSON.
-		row[len(row)-1] = json.RawMessage(raw)
+// writeOutcomesTx takes events out of the outbox, in which all of them are, that were considered, and marks those that were given up.
+func (b *seedRows) writeOutcomesTx(ctx context.Context, tx pgx.Tx) error {
+	var ids []string
+	var at []time.Time
+	var deliveries []int
+	var skipped []*string
+	for _, o := range b.outcomes {
+		var text *string
+		if len(o.skipped.Counts) > 0 {
+			raw, _ := json.Marshal(o.skipped) // Counts and names are always JSON.
+			text = new(string(raw))
+		}
+		ids, at, deliveries, skipped = append(ids, o.id), append(at, o.at), append(deliveries, o.deliveries), append(skipped, text)
 	}
-	return row
+	var poisoned []string
+	for _, ev := range b.poisoned {
+		poisoned = append(poisoned, ev.id)
+	}
+	batch := &pgx.Batch{}
+	batch.Queue(`
+		with done as (
+			delete from event_outbox w using unnest($1::text[], $2::timestamptz[], $3::int[], $4::text[]) as o (id, at, deliveries, skipped)
+			where w.event_id = o.id returning w.seq, o.at, o.deliveries, o.skipped
+		)
+		insert into event_outcomes (seq, fanned_out_at, considered_at, deliveries, skipped)
+		select seq, at + interval '5 ms', at + interval '20 ms', deliveries, skipped::jsonb from done`, ids, at, deliveries, skipped)
+	batch.Queue(`
+		update event_outbox set relay_failures = 5, relay_error = 'insert webhook.fanout: connection reset', poisoned_at = published_at + interval '15 minutes'
+		where event_id = any($1)`, poisoned)
+	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
+		return fmt.Errorf("fill what came of events: %w", err)
+	}
+	return nil
 }
 
 func (b *seedRows) writeTx(ctx context.Context, tx pgx.Tx) error {
 	if _, err := tx.CopyFrom(ctx, pgx.Identifier{"events"}, seedEventColumns, pgx.CopyFromRows(b.events)); err != nil {
 		return fmt.Errorf("fill events: %w", err)
+	}
+	if err := b.writeOutcomesTx(ctx, tx); err != nil {
+		return err
 	}
 	if _, err := tx.CopyFrom(ctx, pgx.Identifier{"audit_log"}, []string{"at", "project_id", "actor_kind", "actor_id", "actor_name", "action", "subject_kind", "subject_id", "detail"},
 		pgx.CopyFromRows(b.audit)); err != nil {

@@ -14,7 +14,7 @@ func (b *bundle) publish(project string, n int, ago time.Duration) {
 
 func (b *bundle) fanOut(leave int) {
 	b.t.Helper()
-	b.exec(`update events set fanned_out_at = now() where seq <= (select max(seq) from events) - $1 and fanned_out_at is null`, leave)
+	b.exec(`update event_outbox set fanned_out_at = now() where seq <= (select max(seq) from event_outbox) - $1 and fanned_out_at is null`, leave)
 }
 
 func TestBacklog_OverAThousandOrFiveMinutes(t *testing.T) {

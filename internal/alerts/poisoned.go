@@ -48,9 +48,9 @@ func scanPoisoned(ctx context.Context, p *pass) error {
 func (p *pass) poisoned(ctx context.Context) ([]poison, error) {
 	rows, err := p.tx.Query(ctx, `
 		with recursive found (project_id, n) as (
-			(select project_id, 1 from events where poisoned_at is not null order by project_id limit 1)
+			(select project_id, 1 from event_outbox where poisoned_at is not null order by project_id limit 1)
 			union all
-			select (select e.project_id from events e where e.poisoned_at is not null and e.project_id > f.project_id
+			select (select e.project_id from event_outbox e where e.poisoned_at is not null and e.project_id > f.project_id
 			        order by e.project_id limit 1), f.n + 1
 			from found f where f.project_id is not null and f.n < $1
 		)
@@ -58,8 +58,8 @@ func (p *pass) poisoned(ctx context.Context) ([]poison, error) {
 		from found f cross join lateral (
 			select count(*) as events, min(w.poisoned_at) as first_at, max(w.poisoned_at) as last_at,
 			       (array_agg(w.id order by w.poisoned_at desc))[1] as newest_id
-			from (select id, poisoned_at from events where project_id = f.project_id and poisoned_at is not null
-			      order by created_at desc, seq desc limit $2) as w
+			from (select event_id as id, poisoned_at from event_outbox where project_id = f.project_id and poisoned_at is not null
+			      order by published_at desc, seq desc limit $2) as w
 		) as e
 		where f.project_id is not null and e.events > 0`, poisonedProjects, poisonedMost+1)
 	if err != nil {
@@ -91,7 +91,7 @@ func (p *pass) whyNoPoison(ctx context.Context, alerts []Alert) (map[string]stri
 		ids[i], projects[i] = a.ID, a.ProjectID
 	}
 	rows, err := p.tx.Query(ctx, `select a.id from unnest($1::text[], $2::text[]) as a (id, project_id)
-		where not exists (select from events e where e.project_id = a.project_id and e.poisoned_at is not null)`, ids, projects)
+		where not exists (select from event_outbox e where e.project_id = a.project_id and e.poisoned_at is not null)`, ids, projects)
 	if err != nil {
 		return nil, fmt.Errorf("find projects without poisoned events: %w", err)
 	}

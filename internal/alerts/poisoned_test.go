@@ -8,7 +8,8 @@ import (
 
 func (b *bundle) poison(project, id string) {
 	b.t.Helper()
-	b.exec(`insert into events (project_id, id, type, data, relay_failures, poisoned_at) values ($1, $2, 'order.created', '{}', 5, $3)`, project, id, b.now)
+	b.exec(`insert into events (project_id, id, type, data) values ($1, $2, 'order.created', '{}')`, project, id)
+	b.exec(`update event_outbox set relay_failures = 5, poisoned_at = $3 where project_id = $1 and event_id = $2`, project, id, b.now)
 }
 
 func TestPoisoned_CountsPerProject(t *testing.T) {
@@ -41,12 +42,12 @@ func TestPoisoned_ResolvesItselfWhenNoneIs(t *testing.T) {
 	b.poison(b.project, "event_1")
 	b.poison(b.project, "event_2")
 	b.look()
-	b.exec(`update events set poisoned_at = null where id = 'event_1'`)
+	b.exec(`update event_outbox set poisoned_at = null where event_id = 'event_1'`)
 	b.look()
 	if a := b.one(EventPoisoned); a.State != StateOpen || a.Count != 1 {
 		t.Fatalf("with one left the alert is %s and counts %d", a.State, a.Count)
 	}
-	b.exec(`update events set poisoned_at = null`)
+	b.exec(`update event_outbox set poisoned_at = null`)
 	b.look()
 	b.resolvedItself(EventPoisoned, "every event was requeued or removed")
 }

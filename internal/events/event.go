@@ -71,8 +71,8 @@ func (e Event) Timestamp() time.Time {
 // EventByID reads an event with its payload.
 func EventByID(ctx context.Context, db store.DB, project, id string) (Event, error) {
 	rows, err := db.Query(ctx, `
-		select `+slimColumns+`, skipped, data
-		from events where project_id = $1 and id = $2`, project, id)
+		select `+slimColumns+`, o.skipped, e.data
+		from `+eventTables+` where e.project_id = $1 and e.id = $2`, project, id)
 	if err != nil {
 		return Event{}, fmt.Errorf("read event: %w", err)
 	}
@@ -95,10 +95,14 @@ func PayloadByID(ctx context.Context, db store.DB, project, id string) ([]byte, 
 	return data, nil
 }
 
-// slimColumns are what scanEvent expects first; a statement adds what it wants of skipped and data. octet_length reads a
+// slimColumns are what scanEvent expects first, of eventTables; a statement adds what it wants of skipped and data. octet_length reads a
 // payload's size without fetching it.
-const slimColumns = `project_id, id, seq, type, subscriber, octet_length(data), occurred_at, expires_at, metadata, created_at,
-		fanned_out_at, relay_failures, relay_error, relay_after, poisoned_at, considered_at, deliveries`
+const slimColumns = `e.project_id, e.id, e.seq, e.type, e.subscriber, octet_length(e.data), e.occurred_at, e.expires_at, e.metadata, e.created_at,
+		coalesce(w.fanned_out_at, o.fanned_out_at), coalesce(w.relay_failures, 0), w.relay_error, w.relay_after, w.poisoned_at,
+		o.considered_at, coalesce(o.deliveries, 0)`
+
+// eventTables are an event, its row in the outbox as long as it was not considered, and what came of it then.
+const eventTables = `events e left join event_outbox w on w.seq = e.seq left join event_outcomes o on o.seq = e.seq`
 
 func scanEvent(row pgx.CollectableRow) (Event, error) {
 	var e Event

@@ -51,48 +51,50 @@ func ListEvents(ctx context.Context, db store.DB, project string, f Filter, page
 }
 
 func listStatement(project string, f Filter, k store.Keyset[position]) (string, pgx.StrictNamedArgs) {
-	where := []string{"project_id = @project"}
+	where := []string{"e.project_id = @project"}
 	args := pgx.StrictNamedArgs{"project": project, "fetch": k.Fetch()}
 	add := func(condition, arg string, value any) {
 		where = append(where, condition)
 		args[arg] = value
 	}
 	if f.Type != "" {
-		add("type = @type", "type", f.Type)
+		add("e.type = @type", "type", f.Type)
 	}
 	if f.Subscriber != "" {
-		add("subscriber = @subscriber", "subscriber", f.Subscriber)
+		add("e.subscriber = @subscriber", "subscriber", f.Subscriber)
 	}
 	if !f.Since.IsZero() {
-		add("created_at >= @since", "since", f.Since)
+		add("e.created_at >= @since", "since", f.Since)
 	}
 	if !f.Until.IsZero() {
-		add("created_at < @until", "until", f.Until)
+		add("e.created_at < @until", "until", f.Until)
 	}
 	if f.IDPrefix != "" {
 		// The operators of text_pattern_ops compare bytes, whatever the collation, and use events_id_key.
-		add("id ~>=~ @id_from", "id_from", f.IDPrefix)
-		add("id ~<~ @id_to", "id_to", after(f.IDPrefix))
+		add("e.id ~>=~ @id_from", "id_from", f.IDPrefix)
+		add("e.id ~<~ @id_to", "id_to", after(f.IDPrefix))
 	}
-	if f.Poisoned {
-		where = append(where, "poisoned_at is not null")
+	at, seq := "e.created_at", "e.seq"
+	if f.Poisoned { // They are found in the outbox, where the same is written.
+		at, seq = "w.published_at", "w.seq"
+		where = append(where, "w.project_id = @project", "w.poisoned_at is not null")
 	}
 
-	order := "created_at desc, seq desc"
+	order := at + " desc, " + seq + " desc"
 	if k.Backward() {
-		order = "created_at, seq"
+		order = at + ", " + seq
 	}
 	if k.From != nil {
 		compare := "<"
 		if k.Backward() {
 			compare = ">"
 		}
-		add("(created_at, seq) "+compare+" (@from_at, @from_seq)", "from_at", k.From.At)
+		add("("+at+", "+seq+") "+compare+" (@from_at, @from_seq)", "from_at", k.From.At)
 		args["from_seq"] = k.From.Seq
 	}
 	return `
-		select ` + slimColumns + `, jsonb_build_object('counts', skipped -> 'counts'), null::bytea
-		from events where ` + strings.Join(where, " and ") + `
+		select ` + slimColumns + `, jsonb_build_object('counts', o.skipped -> 'counts'), null::bytea
+		from ` + eventTables + ` where ` + strings.Join(where, " and ") + `
 		order by ` + order + ` limit @fetch`, args
 }
 

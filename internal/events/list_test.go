@@ -72,7 +72,7 @@ func TestListEvents_Filters(t *testing.T) {
 	for i, id := range []string{"order_1", "order_2", "ordes", "Order_3"} {
 		b.exec(t, `update events set created_at = $1 where id = $2`, at.Add(time.Duration(i)*time.Hour), id)
 	}
-	b.exec(t, `update events set poisoned_at = now() where id = 'ordes'`)
+	b.exec(t, `update event_outbox set poisoned_at = now() where event_id = 'ordes'`)
 
 	tests := map[string]struct {
 		filter Filter
@@ -104,7 +104,7 @@ func TestListEvents_LeavesOutPayloadsAndNamesOfSkippedEndpoints(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.publish(t, "x")
-	b.exec(t, `update events set skipped = '{"counts":{"disabled":2},"endpoints":[{"id":"endpoint_1","reason":"disabled"}]}'`)
+	b.exec(t, `insert into event_outcomes select seq, now(), now(), 0, '{"counts":{"disabled":2},"endpoints":[{"id":"endpoint_1","reason":"disabled"}]}' from events`)
 	listed := b.list(t, Filter{}, store.Page{}).Rows[0]
 	if listed.Data != nil || listed.DataBytes != len(`{"order":1}`) {
 		t.Errorf("listed %d bytes of payload with a size of %d", len(listed.Data), listed.DataBytes)
@@ -142,7 +142,7 @@ func TestListEvents_ReadsAnIndexInOrder(t *testing.T) {
 	}{
 		"no filter":      {Filter{}, "events_project_idx"},
 		"period":         {Filter{Until: time.Now().Add(-time.Hour)}, "events_project_idx"},
-		"poisoned":       {Filter{Poisoned: true}, "events_poisoned_idx"},
+		"poisoned":       {Filter{Poisoned: true}, "event_outbox_poisoned_idx"},
 		"start of an id": {Filter{IDPrefix: "event_1234"}, "events_id_key"},
 	}
 	for name, test := range tests {

@@ -32,10 +32,10 @@ type Outbox struct {
 // waitingProjects has each project in whose outbox something waits, and when the first of it was published. It steps from project to
 // project along the index of what waits: an order by age would have to pass over all that does not wait any more.
 const waitingProjects = `waiting_projects as (
-		(select project_id, created_at from events where fanned_out_at is null and poisoned_at is null order by project_id, seq limit 1)
+		(select project_id, published_at from event_outbox where fanned_out_at is null and poisoned_at is null order by project_id, seq limit 1)
 		union all
-		select next.project_id, next.created_at from waiting_projects w cross join lateral (
-			select e.project_id, e.created_at from events e
+		select next.project_id, next.published_at from waiting_projects w cross join lateral (
+			select e.project_id, e.published_at from event_outbox e
 			where e.fanned_out_at is null and e.poisoned_at is null and e.project_id > w.project_id
 			order by e.project_id, e.seq limit 1) next
 	)`
@@ -53,8 +53,8 @@ func OutboxByProject(ctx context.Context, db store.DB) ([]ProjectOutbox, error) 
 	rows, err := db.Query(ctx, `
 		with recursive `+waitingProjects+`
 		select project_id,
-		       (select count(*) from (select from events e where e.project_id = w.project_id and e.fanned_out_at is null and e.poisoned_at is null limit $1) t),
-		       extract(epoch from clock_timestamp() - created_at)::float8
+		       (select count(*) from (select from event_outbox e where e.project_id = w.project_id and e.fanned_out_at is null and e.poisoned_at is null limit $1) t),
+		       extract(epoch from clock_timestamp() - published_at)::float8
 		from waiting_projects w order by project_id`, OutboxLimit)
 	if err != nil {
 		return nil, fmt.Errorf("look at the outbox of projects: %w", err)
@@ -80,14 +80,14 @@ func OutboxStats(ctx context.Context, db store.DB) (Outbox, error) {
 		select waiting.n, waiting.failing, oldest.at, coalesce(extract(epoch from clock_timestamp() - oldest.at), 0)::float8, poisoned.n
 		from (
 			select count(*) as n, count(*) filter (where relay_failures > 0) as failing from (
-				select relay_failures from events where fanned_out_at is null and poisoned_at is null limit $1) w
+				select relay_failures from event_outbox where fanned_out_at is null and poisoned_at is null limit $1) w
 		) waiting
 		left join (
 			with recursive `+waitingProjects+`
-			select min(created_at) as at from waiting_projects
+			select min(published_at) as at from waiting_projects
 		) oldest on true
 		cross join (
-			select count(*) as n from (select 1 from events where poisoned_at is not null limit $1) p
+			select count(*) as n from (select 1 from event_outbox where poisoned_at is not null limit $1) p
 		) poisoned`, OutboxLimit).
 		Scan(&o.Waiting, &o.Failing, (*zeronull.Timestamptz)(&o.OldestAt), &seconds, &o.Poisoned)
 	if err != nil {

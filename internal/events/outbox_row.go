@@ -58,15 +58,15 @@ const (
 func claimTurnTx(ctx context.Context, tx pgx.Tx, behind string, limit int) (claimed []outboxRow, last string, more bool, err error) {
 	rows, err := tx.Query(ctx, `
 		with recursive later as (
-			(select project_id as id from events where fanned_out_at is null and poisoned_at is null and project_id > $1 order by project_id limit 1)
+			(select project_id as id from event_outbox where fanned_out_at is null and poisoned_at is null and project_id > $1 order by project_id limit 1)
 			union all
-			select (select e.project_id from events e where e.fanned_out_at is null and e.poisoned_at is null and e.project_id > later.id
+			select (select e.project_id from event_outbox e where e.fanned_out_at is null and e.poisoned_at is null and e.project_id > later.id
 			        order by e.project_id limit 1)
 			from later where later.id is not null
 		), sooner as (
-			(select project_id as id from events where fanned_out_at is null and poisoned_at is null and project_id <= $1 order by project_id limit 1)
+			(select project_id as id from event_outbox where fanned_out_at is null and poisoned_at is null and project_id <= $1 order by project_id limit 1)
 			union all
-			select (select e.project_id from events e where e.fanned_out_at is null and e.poisoned_at is null and e.project_id > sooner.id and e.project_id <= $1
+			select (select e.project_id from event_outbox e where e.fanned_out_at is null and e.poisoned_at is null and e.project_id > sooner.id and e.project_id <= $1
 			        order by e.project_id limit 1)
 			from sooner where sooner.id is not null
 		), turn as materialized (
@@ -80,22 +80,22 @@ func claimTurnTx(ctx context.Context, tx pgx.Tx, behind string, limit int) (clai
 		), share as materialized (
 			select greatest($3 / count(*), $4) as n from locked having count(*) > 0
 		), claimed as materialized (
-			select p.place, e.seq, e.project_id, e.id, e.relay_failures from locked p
+			select p.place, e.seq, e.project_id, e.event_id, e.relay_failures from locked p
 			cross join lateral (
 				select count(*) as n from (
-					select from events v where v.project_id = p.id and v.fanned_out_at is not null and v.considered_at is null
+					select from event_outbox v where v.project_id = p.id and v.fanned_out_at is not null
 					and v.fanned_out_at > now() - $6::interval limit $5) w
 			) open
 			cross join lateral (
-				select v.seq, v.project_id, v.id, v.relay_failures from events v
+				select v.seq, v.project_id, v.event_id, v.relay_failures from event_outbox v
 				where v.project_id = p.id and v.fanned_out_at is null and v.poisoned_at is null and v.relay_after is null
 				order by v.seq limit least((select n from share), $5 - open.n)
 				for update skip locked
 			) e
 		), marked as (
-			update events set fanned_out_at = now() where seq = any(array(select seq from claimed)) and fanned_out_at is null
+			update event_outbox set fanned_out_at = now() where seq = any(array(select seq from claimed)) and fanned_out_at is null
 		)
-		select l.last, l.more, c.seq, c.project_id, c.id, c.relay_failures
+		select l.last, l.more, c.seq, c.project_id, c.event_id, c.relay_failures
 		from (
 			select coalesce((select id from locked order by place desc limit 1), '') as last,
 			       (select count(*) >= $2 from turn) or exists (select from claimed group by place having count(*) >= (select n from share)) as more
@@ -128,16 +128,16 @@ func claimTurnTx(ctx context.Context, tx pgx.Tx, behind string, limit int) (clai
 func WakeRelays(batch *pgx.Batch, project string) {
 	batch.Queue(`
 		select pg_notify($2, '') where exists (
-			select from events where project_id = $1 and fanned_out_at is null and poisoned_at is null)`, project, channel)
+			select from event_outbox where project_id = $1 and fanned_out_at is null and poisoned_at is null)`, project, channel)
 }
 
 // claimOneTx takes and marks one event, unless it is not as row has it any more or another relay holds it: then store.ErrNotFound.
 func claimOneTx(ctx context.Context, tx pgx.Tx, row outboxRow) error {
 	var seq int64
 	err := tx.QueryRow(ctx, `
-		update events set fanned_out_at = now(), relay_after = null, relay_error = null
+		update event_outbox set fanned_out_at = now(), relay_after = null, relay_error = null
 		where seq = (
-			select seq from events
+			select seq from event_outbox
 			where seq = $1 and relay_failures = $2 and fanned_out_at is null and poisoned_at is null
 			for update skip locked)
 		returning seq`, row.Seq, row.RelayFailures).Scan(&seq)
@@ -150,7 +150,7 @@ func claimOneTx(ctx context.Context, tx pgx.Tx, row outboxRow) error {
 // failedRows reads up to limit events that failed before and are due, and tells whether others wait for later.
 func failedRows(ctx context.Context, db store.DB, limit int) (due []outboxRow, later bool, err error) {
 	rows, err := db.Query(ctx, `
-		select seq, project_id, id, relay_failures, relay_after <= now() as due from events
+		select seq, project_id, event_id, relay_failures, relay_after <= now() as due from event_outbox
 		where fanned_out_at is null and poisoned_at is null and relay_after is not null
 		order by relay_after limit $1`, limit)
 	if err != nil {
@@ -180,7 +180,7 @@ func (r *Relay) charge(ctx context.Context, row outboxRow, cause error) (waits b
 		wait = &failureWaits[failures-1]
 	}
 	tag, err := r.pool.Exec(ctx, `
-		update events set relay_failures = $3, relay_error = $4, relay_after = now() + $5::interval,
+		update event_outbox set relay_failures = $3, relay_error = $4, relay_after = now() + $5::interval,
 			poisoned_at = case when $5::interval is null then now() end
 		where seq = $1 and relay_failures = $2 and fanned_out_at is null and poisoned_at is null`,
 		row.Seq, row.RelayFailures, failures, errorText(cause), wait)

@@ -23,10 +23,10 @@ func TestOutboxStats_CountsWhatWaitsAndHowLong(t *testing.T) {
 		b.publish(t, id)
 	}
 	at := time.Now().UTC().Add(-10 * time.Minute).Truncate(time.Microsecond)
-	b.exec(t, `update events set fanned_out_at = now() where id = 'done'`)
-	b.exec(t, `update events set created_at = $1 where id = 'old'`, at)
-	b.exec(t, `update events set relay_failures = 1, relay_after = now() where id = 'failed'`)
-	b.exec(t, `update events set relay_failures = 5, poisoned_at = now() where id = 'poisoned'`)
+	b.exec(t, `update event_outbox set fanned_out_at = now() where event_id = 'done'`)
+	b.exec(t, `update event_outbox set published_at = $1 where event_id = 'old'`, at)
+	b.exec(t, `update event_outbox set relay_failures = 1, relay_after = now() where event_id = 'failed'`)
+	b.exec(t, `update event_outbox set relay_failures = 5, poisoned_at = now() where event_id = 'poisoned'`)
 	got, err := OutboxStats(b.ctx, b.pool)
 	if err != nil {
 		t.Fatal(err)

@@ -179,7 +179,7 @@ func TestRelay_KilledInATransactionLeavesItsRows(t *testing.T) {
 	b.waitFor(t, "the relay to be in the middle of its transaction",
 		`select exists (select 1 from pg_locks where locktype = 'advisory' and not granted
 			and database = (select oid from pg_database where datname = current_database()))`)
-	if n := scan[int](t, b, `select count(*) from (select 1 from events where id = 'x' for update skip locked) e`); n != 0 {
+	if n := scan[int](t, b, `select count(*) from (select 1 from event_outbox where event_id = 'x' for update skip locked) e`); n != 0 {
 		t.Fatal("the relay holds no lock on the event")
 	}
 	kill()
@@ -191,7 +191,7 @@ func TestRelay_KilledInATransactionLeavesItsRows(t *testing.T) {
 	}
 
 	b.waitFor(t, "the dead relay's lock to go",
-		`select count(*) = 1 from (select 1 from events where id = 'x' for update skip locked) e`)
+		`select count(*) = 1 from (select 1 from event_outbox where event_id = 'x' for update skip locked) e`)
 	if got := b.fannedOut(t); len(got) != 0 {
 		t.Fatalf("a killed relay left the tasks %v", got)
 	}
@@ -224,7 +224,7 @@ func TestRelay_PoisonHoldsBackNobodyAndIsGivenUpAfterFive(t *testing.T) {
 		if e.RelayFailures != failures || !strings.Contains(e.RelayError, "no room for bad") || !e.PoisonedAt.IsZero() {
 			t.Fatalf("after failure %d: %+v", failures, e)
 		}
-		wait := scan[time.Duration](t, b, `select relay_after - now() from events where id = 'bad'`)
+		wait := scan[time.Duration](t, b, `select relay_after - now() from event_outbox where event_id = 'bad'`)
 		if most := failureWaits[failures-1]; wait > most || wait < most-4*time.Second {
 			t.Errorf("after failure %d it waits %v, want about %v", failures, wait, most)
 		}
@@ -232,7 +232,7 @@ func TestRelay_PoisonHoldsBackNobodyAndIsGivenUpAfterFive(t *testing.T) {
 		if e := b.event(t, "bad"); e.RelayFailures != failures {
 			t.Errorf("it got a turn before it was due: %+v", e)
 		}
-		b.exec(t, `update events set relay_after = now() where id = 'bad'`)
+		b.exec(t, `update event_outbox set relay_after = now() where event_id = 'bad'`)
 	}
 	if sweep(t, b, r) {
 		t.Errorf("a poisoned event is still waited for")
@@ -272,7 +272,7 @@ func TestRelay_SchemaThatCannotBeReadIsTold(t *testing.T) {
 	b := setup(t)
 	b.publish(t, "x")
 	r := b.newRelay(t, 0)
-	b.exec(t, `alter table events rename column relay_after to something_else`)
+	b.exec(t, `alter table event_outbox rename column relay_after to something_else`)
 	if _, _, _, err := r.relayFresh(b.ctx); err == nil {
 		t.Error("relayFresh: no error, want the missing column told")
 	}
@@ -339,6 +339,7 @@ func TestRelay_SweepsWhileItIsDeafAndListensAgain(t *testing.T) {
 	b.exec(t, `select pg_terminate_backend(pid) from pg_stat_activity
 		where datname = current_database() and query = 'listen "entrega_event"'`)
 	b.publish(t, "unheard")
+	b.exec(t, `insert into event_outbox (seq, project_id, event_id, published_at) select seq, project_id, id, created_at from events where id = 'unheard'`)
 	<-relayed
 	b.waitFor(t, "the relay to listen again", listens)
 	b.exec(t, `alter table events enable trigger events_published`)
@@ -352,7 +353,7 @@ func TestRelay_SweepsWhileItIsDeafAndListensAgain(t *testing.T) {
 func TestRelay_FailedEventsGetTheirTurnWhileOthersKeepFailing(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	b.onTask(t, `if new.args::text like '%other%' or (select relay_failures < 3 from events where id = 'first')
+	b.onTask(t, `if new.args::text like '%other%' or (select relay_failures < 3 from event_outbox where event_id = 'first')
 		then raise exception 'not yet'; end if; return new;`)
 	r := b.newRelay(t, 0)
 	r.sweepSoon = 300 * time.Millisecond
@@ -366,8 +367,8 @@ func TestRelay_FailedEventsGetTheirTurnWhileOthersKeepFailing(t *testing.T) {
 		}
 		other := fmt.Sprint("other-", i)
 		b.publish(t, other)
-		b.waitFor(t, "the relay to try it", `select relay_failures > 0 from events where id = $1`, other)
-		b.exec(t, `update events set relay_after = now() where id = 'first' and relay_after > now()`)
+		b.waitFor(t, "the relay to try it", `select relay_failures > 0 from event_outbox where event_id = $1`, other)
+		b.exec(t, `update event_outbox set relay_after = now() where event_id = 'first' and relay_after > now()`)
 	}
 	if e := b.event(t, "first"); e.RelayError != "" || !e.RelayAfter.IsZero() || e.FannedOutAt.IsZero() {
 		t.Errorf("a relayed event still tells of its failure: %+v", e)

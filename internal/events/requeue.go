@@ -2,6 +2,7 @@ package events
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
@@ -22,42 +23,36 @@ func Requeue(ctx context.Context, pool *pgxpool.Pool, actor tenant.Actor, projec
 	}
 	var event Event
 	err := store.InTx(ctx, pool, func(tx pgx.Tx) error {
-		before, err := lockEventTx(ctx, tx, project, id)
+		var failures int
+		var cause *string
+		found, err := EventByID(ctx, tx, project, id)
 		if err != nil {
 			return err
 		}
-		if before.PoisonedAt.IsZero() {
+		err = tx.QueryRow(ctx, `
+			with before as materialized (
+				select seq, relay_failures, relay_error from event_outbox where seq = $1 and poisoned_at is not null for update
+			)
+			update event_outbox w set poisoned_at = null, relay_failures = 0, relay_error = null, relay_after = null
+			from before where w.seq = before.seq
+			returning before.relay_failures, before.relay_error`, found.Seq).Scan(&failures, &cause)
+		if errors.Is(store.MapError(err), store.ErrNotFound) {
 			return &store.ConflictError{Code: CodeNotPoisoned, Sentence: "This event was not given up, so there is nothing to requeue."}
 		}
-		rows, err := tx.Query(ctx, `
-			update events set poisoned_at = null, relay_failures = 0, relay_error = null, relay_after = null
-			where project_id = $1 and id = $2
-			returning `+slimColumns+`, skipped, null::bytea`, project, id)
 		if err != nil {
 			return err
 		}
-		if event, err = pgx.CollectExactlyOneRow(rows, scanEvent); err != nil {
+		if event, err = EventByID(ctx, tx, project, id); err != nil {
 			return err
 		}
+		event.Data = nil
 		if _, err := tx.Exec(ctx, `select pg_notify($1, '')`, channel); err != nil {
 			return err
 		}
-		return tenant.Audit(ctx, tx, actor.In(project), "event.requeue", "event", id,
-			map[string]any{"failures": before.RelayFailures, "error": before.RelayError})
+		return tenant.Audit(ctx, tx, actor.In(project), "event.requeue", "event", id, map[string]any{"failures": failures, "error": cause})
 	})
 	if err != nil {
 		return Event{}, fmt.Errorf("requeue event: %w", err)
 	}
 	return event, nil
-}
-
-func lockEventTx(ctx context.Context, tx pgx.Tx, project, id string) (Event, error) {
-	rows, err := tx.Query(ctx, `
-		select `+slimColumns+`, skipped, null::bytea
-		from events where project_id = $1 and id = $2 for update`, project, id)
-	if err != nil {
-		return Event{}, err
-	}
-	e, err := pgx.CollectExactlyOneRow(rows, scanEvent)
-	return e, store.MapError(err)
 }

@@ -14,7 +14,7 @@ func TestRequeue_GivesAPoisonedEventBackAndNotesWho(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.publish(t, "x")
-	b.exec(t, `update events set poisoned_at = now(), relay_failures = 5, relay_error = 'no room'`)
+	b.exec(t, `update event_outbox set poisoned_at = now(), relay_failures = 5, relay_error = 'no room'`)
 	onCall := tenant.Actor{Kind: tenant.ActorUser, ID: "user_1", Name: "ann", ProjectID: b.project, Role: tenant.RoleOnCall}
 	e, err := Requeue(b.ctx, b.pool, onCall, b.project, "x")
 	if err != nil {
@@ -43,7 +43,7 @@ func TestRequeue_WakesTheRelay(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.publish(t, "x")
-	b.exec(t, `update events set poisoned_at = now(), relay_failures = 5`)
+	b.exec(t, `update event_outbox set poisoned_at = now(), relay_failures = 5`)
 	relayed := b.run(t, b.newRelay(t, 0))
 	b.publish(t, "first")
 	<-relayed
@@ -60,7 +60,7 @@ func TestRequeue_NeedsThePermissionInTheProject(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.publish(t, "x")
-	b.exec(t, `update events set poisoned_at = now(), relay_failures = 5`)
+	b.exec(t, `update event_outbox set poisoned_at = now(), relay_failures = 5`)
 	other := b.newProject(t)
 	member := func(project string, role tenant.Role) tenant.Actor {
 		return tenant.Actor{Kind: tenant.ActorUser, ID: "user_1", Name: "ann", ProjectID: project, Role: role}
