@@ -1,6 +1,9 @@
 -- What waits for its fan-out, and what came of it, is beside the events instead of in them. An event is written once: it was copied with its
 -- data, into every index, when it was handed over and again when it was considered, which was two thirds of what publishing cost.
 
+-- Nobody may publish while they are filled.
+lock table events in access exclusive mode;
+
 -- They are in the schema of the events, where entrega.publish looks for them.
 
 -- One row for each event that was not considered yet: it waits for a relay, was handed over to a fan-out, or was given up.

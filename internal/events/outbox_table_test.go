@@ -1,0 +1,86 @@
+package events
+
+import (
+	"io/fs"
+	"testing"
+	"testing/fstest"
+
+	"github.com/google/go-cmp/cmp"
+
+	"entrega/internal/store"
+	"entrega/internal/store/storetest"
+	"entrega/jobs"
+	"entrega/jobs/rawlimit"
+	"entrega/migrations"
+)
+
+// migrateUpTo brings an empty database to the schema of an earlier build.
+func (b bundle) migrateUpTo(t *testing.T, last string) {
+	t.Helper()
+	if err := rawlimit.Migrate(b.ctx, b.pool); err != nil {
+		t.Fatal(err)
+	}
+	names, err := fs.Glob(migrations.FS, "*.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	earlier := fstest.MapFS{}
+	for _, name := range names {
+		if name > last {
+			break
+		}
+		text, err := migrations.FS.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		earlier[name] = &fstest.MapFile{Data: text}
+	}
+	if err := store.Migrate(b.ctx, b.pool, earlier); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestOutbox_TakesOverTheEventsOfAnEarlierSchema(t *testing.T) {
+	t.Parallel()
+	b := bundle{ctx: t.Context(), pool: storetest.New(t, nil)}
+	b.migrateUpTo(t, "018_statistics.sql")
+	b.project = b.newProject(t)
+	b.exec(t, `insert into events (project_id, id, type, data, fanned_out_at, relay_failures, relay_error, poisoned_at, considered_at, deliveries, skipped) values
+		($1, 'waiting', 'order.created', '1', null, 0, null, null, null, 0, null),
+		($1, 'failed', 'order.created', '1', null, 2, 'no room', null, null, 0, null),
+		($1, 'poisoned', 'order.created', '1', null, 5, 'no room', now(), null, 0, null),
+		($1, 'handed', 'order.created', '1', now(), 0, null, null, null, 0, null),
+		($1, 'done', 'order.created', '1', now(), 0, null, null, now(), 3, '{"counts":{"endpoint_disabled":1}}')`, b.project)
+
+	if err := jobs.Migrate(b.ctx, b.pool); err != nil {
+		t.Fatal(err)
+	}
+	outbox := scan[[]string](t, b, `select array_agg(concat_ws(' ', event_id, relay_failures, relay_error, fanned_out_at is not null, poisoned_at is not null) order by event_id)
+		from event_outbox`)
+	want := []string{"failed 2 no room f f", "handed 0 t f", "poisoned 5 no room f t", "waiting 0 f f"}
+	if diff := cmp.Diff(want, outbox); diff != "" {
+		t.Errorf("the outbox (-want +got):\n%s", diff)
+	}
+	done := b.event(t, "done")
+	if done.Deliveries != 3 || done.ConsideredAt.IsZero() || done.FannedOutAt.IsZero() || done.Skipped.Counts["endpoint_disabled"] != 1 {
+		t.Errorf("what came of an event is lost: %+v", done)
+	}
+	sweep(t, b, b.newRelay(t, 0))
+	b.exec(t, `update event_outbox set relay_after = now() where relay_after is not null`)
+	if diff := cmp.Diff([]string{"failed", "waiting"}, b.fannedOut(t)); diff != "" {
+		t.Errorf("events in tasks (-want +got):\n%s", diff)
+	}
+}
+
+func TestOutbox_NothingIsLeftOfAProjectThatIsDeleted(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.publish(t, "waiting")
+	b.publish(t, "done")
+	b.exec(t, `with done as (delete from event_outbox where event_id = 'done' returning seq)
+		insert into event_outcomes (seq, considered_at, deliveries) select seq, now(), 0 from done`)
+	b.exec(t, `delete from projects where id = $1`, b.project)
+	if n := scan[int](t, b, `select (select count(*) from events) + (select count(*) from event_outbox) + (select count(*) from event_outcomes)`); n != 0 {
+		t.Errorf("%d rows are left", n)
+	}
+}
