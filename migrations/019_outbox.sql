@@ -1,13 +1,12 @@
 -- What waits for its fan-out, and what came of it, is beside the events instead of in them. An event is written once: it was copied with its
 -- data, into every index, when it was handed over and again when it was considered, which was two thirds of what publishing cost.
 
--- Nobody may publish while they are filled.
-lock table events in access exclusive mode;
-
--- They are in the schema of the events, where entrega.publish looks for them.
+-- Functions are replaced, and tables made, where the events are, whatever comes first in the search_path.
+select set_config('search_path', (select relnamespace::regnamespace::text from pg_class where oid = 'events'::regclass) || ', '
+    || current_setting('search_path') || ', pg_temp', true);
 
 -- One row for each event that was not considered yet: it waits for a relay, was handed over to a fan-out, or was given up.
-create table public.event_outbox (
+create table event_outbox (
     seq            bigint primary key,             -- that of the event
     project_id     text not null,
     event_id       text not null,
@@ -20,7 +19,7 @@ create table public.event_outbox (
 );
 
 -- What the fan-out of an event came to.
-create table public.event_outcomes (
+create table event_outcomes (
     seq           bigint primary key,              -- that of the event
     fanned_out_at timestamptz,
     considered_at timestamptz not null,
@@ -28,11 +27,16 @@ create table public.event_outcomes (
     skipped       jsonb                            -- {"counts": {reason: n}, "endpoints": [{"id", "reason"}…]}, the list cut at 200
 );
 
+-- Most is copied while others publish; the rest, and what waits, while nobody does.
+insert into event_outcomes
+select seq, fanned_out_at, considered_at, deliveries, skipped from events where considered_at is not null;
+lock table events in access exclusive mode;
+insert into event_outcomes
+select seq, fanned_out_at, considered_at, deliveries, skipped from events e
+where considered_at is not null and considered_at > now() - interval '1 hour' and not exists (select from event_outcomes o where o.seq = e.seq);
 insert into event_outbox
 select seq, project_id, id, created_at, fanned_out_at, relay_failures, relay_error, relay_after, poisoned_at
 from events where considered_at is null;
-insert into event_outcomes
-select seq, fanned_out_at, considered_at, deliveries, skipped from events where considered_at is not null;
 
 alter table events drop column fanned_out_at, drop column relay_failures, drop column relay_error, drop column relay_after,
     drop column poisoned_at, drop column considered_at, drop column deliveries, drop column skipped;
@@ -43,14 +47,27 @@ create index event_outbox_handed_idx on event_outbox (project_id, seq) where fan
 create index event_outbox_failed_idx on event_outbox (relay_after) where relay_after is not null;
 create index event_outbox_poisoned_idx on event_outbox (project_id, published_at desc, seq desc) where poisoned_at is not null;
 
--- The table is small and every row of it is soon dead, so it is looked after by their number.
-alter table event_outbox set (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 10000, autovacuum_analyze_scale_factor = 0,
-    autovacuum_analyze_threshold = 50000);
+-- The table is small and every row of it is soon dead, so it is looked after by their number. It never shrinks: a connection keeps the plan
+-- that it made while nothing waited, and a table without pages is read as a whole, also when very much waits a moment later.
+alter table event_outbox set (vacuum_truncate = off, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 10000,
+    autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 10000);
 alter table event_outbox alter column event_id set statistics 0, alter column relay_error set statistics 0;
 alter table event_outcomes alter column skipped set statistics 0;
 
--- No event is stored that does not wait in the outbox, whoever stores it, and nothing is left of one that is deleted.
-create or replace function public.entrega_event_published() returns trigger language plpgsql as $$
+-- entrega_widen_outbox gives the outbox 64 pages where it has fewer, as after a restore. Nobody sees the rows by which it does. It is called
+-- at migration and by each relay when it starts.
+create function entrega_widen_outbox() returns void language plpgsql as $$
+begin
+    if pg_relation_size('event_outbox') < 64 * current_setting('block_size')::bigint then
+        insert into event_outbox (seq, project_id, event_id, published_at)
+        select -n, '', repeat('x', 1800), now() from generate_series(1, 64 * 4) n on conflict do nothing;
+        delete from event_outbox where seq < 0;
+    end if;
+end $$;
+select entrega_widen_outbox();
+
+-- No event is stored that does not wait in the outbox, whoever may store it, and nothing is left of one that is deleted.
+create or replace function entrega_event_published() returns trigger language plpgsql security definer set search_path from current as $$
 begin
     insert into event_outbox (seq, project_id, event_id, published_at) select seq, project_id, id, created_at from published;
     perform pg_notify('entrega_event', '');
@@ -60,11 +77,16 @@ drop trigger events_published on events;
 create trigger events_published after insert on events referencing new table as published
     for each statement execute function entrega_event_published();
 
-create function public.entrega_event_deleted() returns trigger language plpgsql as $$
+create function entrega_event_deleted() returns trigger language plpgsql security definer set search_path from current as $$
 begin
-    delete from event_outbox where seq in (select seq from gone);
-    delete from event_outcomes where seq in (select seq from gone);
+    if tg_op = 'TRUNCATE' then
+        truncate event_outbox, event_outcomes;
+    else
+        delete from event_outbox where seq in (select seq from gone);
+        delete from event_outcomes where seq in (select seq from gone);
+    end if;
     return null;
 end $$;
 create trigger events_deleted after delete on events referencing old table as gone
     for each statement execute function entrega_event_deleted();
+create trigger events_truncated after truncate on events for each statement execute function entrega_event_deleted();

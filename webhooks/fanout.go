@@ -212,11 +212,10 @@ func lockEvents(batch *pgx.Batch, task events.FanoutArgs, noMore bool, found *[]
 		select e.seq, e.id, e.type, coalesce(e.subscriber, '') as subscriber, e.expires_at, (select most from room) as most
 		from event_outbox w join events e on e.seq = w.seq
 		where w.project_id = $1 and w.fanned_out_at is not null
-		  and (not $4 or w.seq <= (select max(own.seq) from event_outbox own
-		                           where own.project_id = $1 and own.fanned_out_at is not null and own.event_id = any($2)))
+		  and (not $4 or w.seq <= $7)
 		  and (w.fanned_out_at > now() - $5::interval or w.event_id = any($2))
 		order by w.seq limit (select most from room) for update of w`,
-		task.ProjectID, task.EventIDs, fanoutMost, noMore, fanoutSoon, fanoutDeliveries).Query(func(rows pgx.Rows) error {
+		task.ProjectID, task.EventIDs, fanoutMost, noMore && task.Through > 0, fanoutSoon, fanoutDeliveries, task.Through).Query(func(rows pgx.Rows) error {
 		var ev fanoutEvent
 		most := 1
 		_, err := pgx.ForEachRow(rows, []any{&ev.Seq, &ev.ID, &ev.Type, &ev.Subscriber, &ev.ExpiresAt, &most}, func() error {

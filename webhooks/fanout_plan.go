@@ -70,7 +70,7 @@ func counted(s events.Skipped, reason SkipReason) events.Skipped {
 	return s
 }
 
-// write notes on the events that they were considered, and with what outcome, and keeps what was missed.
+// write takes the events out of the outbox, keeps what came of them, and what was missed.
 func (p fanoutPlan) write(batch *pgx.Batch, project string) error {
 	var seqs []int64
 	var deliveries []int
@@ -84,7 +84,7 @@ func (p fanoutPlan) write(batch *pgx.Batch, project string) error {
 	}
 	batch.Queue(`
 		with done as (
-			delete from event_outbox where seq = any($2) and project_id is not distinct from $1 returning seq, fanned_out_at
+			delete from event_outbox where seq = any($2) and project_id = $1 returning seq, fanned_out_at
 		)
 		insert into event_outcomes (seq, fanned_out_at, considered_at, deliveries, skipped)
 		select done.seq, done.fanned_out_at, now(), o.deliveries, o.skipped::jsonb

@@ -78,7 +78,7 @@ func publishTestTx(ctx context.Context, tx pgx.Tx, project, endpointID, eventID 
 	batch.Queue(`insert into events (project_id, id, type, data) values ($1, $2, $3, $4)`, project, eventID, TestEventType, data)
 	batch.Queue(`
 		with done as (
-			delete from event_outbox where project_id = $1 and event_id = $2 and fanned_out_at is null and poisoned_at is null returning seq
+			delete from event_outbox where seq = (select seq from events where project_id = $1 and id = $2) returning seq
 		)
 		insert into event_outcomes (seq, fanned_out_at, considered_at, deliveries) select seq, now(), now(), 1 from done`, project, eventID)
 	if err := tx.SendBatch(ctx, batch).Close(); err != nil {

@@ -11,7 +11,7 @@ func migrateCommand(env environment) *cobra.Command {
 	return &cobra.Command{
 		Use:   "migrate",
 		Short: "Bring the database to this version's schema",
-		Long:  "Brings the database to this version's schema. It may run beside older nodes, as often as you like; serve does it by itself at its start.",
+		Long:  "Brings the database to this version's schema. It may run as often as you like, beside nodes of this version; serve does it by itself at its start. Stop nodes of an older version first, unless the changelog says that they may go on.",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return withDatabase(cmd.Context(), env, func(ctx context.Context, _ Config, d *database) error {

@@ -285,7 +285,7 @@ func (m *market) happen(ctx context.Context, h happening) error {
 		}
 	}
 	f.addEvent(m.rows, m.project, ev)
-	m.rows.outcomes = append(m.rows.outcomes, seedOutcome{seedEvent: ev, deliveries: deliveries})
+	m.rows.outcomes = append(m.rows.outcomes, seedOutcome{seedEvent: ev, project: m.project.id, deliveries: deliveries})
 	return nil
 }
 

@@ -192,7 +192,7 @@ func (f *filling) finish(ctx context.Context) error {
 	if err := f.seeder.Finish(ctx); err != nil {
 		return err
 	}
-	for _, table := range []string{"events", "missed_events", "audit_log", "endpoints", "endpoint_lanes", "projects", "members"} {
+	for _, table := range []string{"events", "event_outbox", "event_outcomes", "missed_events", "audit_log", "endpoints", "endpoint_lanes", "projects", "members"} {
 		if _, err := f.pool.Exec(ctx, `vacuum (analyze) `+table); err != nil {
 			return fmt.Errorf("analyse %s: %w", table, err)
 		}

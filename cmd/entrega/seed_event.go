@@ -29,8 +29,9 @@ const (
 type seedRows struct {
 	events, missed, audit [][]any
 	tasks                 []jobs.Seed
-	outcomes              []seedOutcome
-	poisoned              []seedEvent
+	// outcomes are of events that were considered, poisoned ones were given up.
+	outcomes []seedOutcome
+	poisoned []seedOutcome
 }
 
 // seedEvent is one event on its way to its endpoints.
@@ -62,7 +63,7 @@ func (f *filling) happen(ctx context.Context, b *seedRows) error {
 	for _, ev := range burst {
 		if f.random.IntN(seedPoisoned) == 0 {
 			f.addEvent(b, p, ev)
-			b.poisoned = append(b.poisoned, ev)
+			b.poisoned = append(b.poisoned, seedOutcome{seedEvent: ev, project: p.id})
 			continue
 		}
 		if err := f.fanOut(ctx, b, p, ev); err != nil {
@@ -132,7 +133,7 @@ func (f *filling) fanOut(ctx context.Context, b *seedRows, p *seedProject, ev se
 		}
 	}
 	f.addEvent(b, p, ev)
-	b.outcomes = append(b.outcomes, seedOutcome{seedEvent: ev, deliveries: deliveries, skipped: skipped})
+	b.outcomes = append(b.outcomes, seedOutcome{seedEvent: ev, project: p.id, deliveries: deliveries, skipped: skipped})
 	return nil
 }
 
@@ -182,13 +183,14 @@ var seedEventColumns = []string{"project_id", "id", "type", "subscriber", "data"
 // seedOutcome is what the fan-out of an event came to.
 type seedOutcome struct {
 	seedEvent
+	project    string
 	deliveries int
 	skipped    events.Skipped
 }
 
 // writeOutcomesTx takes events out of the outbox, in which all of them are, that were considered, and marks those that were given up.
 func (b *seedRows) writeOutcomesTx(ctx context.Context, tx pgx.Tx) error {
-	var ids []string
+	var projects, ids []string
 	var at []time.Time
 	var deliveries []int
 	var skipped []*string
@@ -198,23 +200,27 @@ func (b *seedRows) writeOutcomesTx(ctx context.Context, tx pgx.Tx) error {
 			raw, _ := json.Marshal(o.skipped) // Counts and names are always JSON.
 			text = new(string(raw))
 		}
-		ids, at, deliveries, skipped = append(ids, o.id), append(at, o.at), append(deliveries, o.deliveries), append(skipped, text)
+		projects, ids, at = append(projects, o.project), append(ids, o.id), append(at, o.at)
+		deliveries, skipped = append(deliveries, o.deliveries), append(skipped, text)
 	}
-	var poisoned []string
-	for _, ev := range b.poisoned {
-		poisoned = append(poisoned, ev.id)
+	var poisonedProjects, poisoned []string
+	for _, o := range b.poisoned {
+		poisonedProjects, poisoned = append(poisonedProjects, o.project), append(poisoned, o.id)
 	}
 	batch := &pgx.Batch{}
 	batch.Queue(`
 		with done as (
-			delete from event_outbox w using unnest($1::text[], $2::timestamptz[], $3::int[], $4::text[]) as o (id, at, deliveries, skipped)
-			where w.event_id = o.id returning w.seq, o.at, o.deliveries, o.skipped
+			delete from event_outbox w
+			using unnest($1::text[], $2::text[], $3::timestamptz[], $4::int[], $5::text[]) as o (project, id, at, deliveries, skipped)
+			join events e on e.project_id = o.project and e.id = o.id
+			where w.seq = e.seq returning w.seq, o.at, o.deliveries, o.skipped
 		)
 		insert into event_outcomes (seq, fanned_out_at, considered_at, deliveries, skipped)
-		select seq, at + interval '5 ms', at + interval '20 ms', deliveries, skipped::jsonb from done`, ids, at, deliveries, skipped)
+		select seq, at + interval '5 ms', at + interval '20 ms', deliveries, skipped::jsonb from done`, projects, ids, at, deliveries, skipped)
 	batch.Queue(`
-		update event_outbox set relay_failures = 5, relay_error = 'insert webhook.fanout: connection reset', poisoned_at = published_at + interval '15 minutes'
-		where event_id = any($1)`, poisoned)
+		update event_outbox w set relay_failures = 5, relay_error = 'insert webhook.fanout: connection reset', poisoned_at = published_at + interval '15 minutes'
+		from unnest($1::text[], $2::text[]) as o (project, id) join events e on e.project_id = o.project and e.id = o.id
+		where w.seq = e.seq`, poisonedProjects, poisoned)
 	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
 		return fmt.Errorf("fill what came of events: %w", err)
 	}

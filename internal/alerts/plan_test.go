@@ -15,8 +15,11 @@ import (
 	"entrega/internal/store/storetest"
 )
 
-// big are the tables that no scan may read or sort as a whole.
-var big = []string{"river_job", "attempts", "event_outbox", "alert_counted"}
+// big are the tables that no scan may read or sort as a whole. Some rule looks into each of the first.
+var (
+	looked = []string{"river_job", "attempts", "event_outbox", "alert_counted"}
+	big    = append([]string{"events", "event_outcomes"}, looked...)
+)
 
 // TestPlans_NoScanReadsOrSortsABigTable runs every rule on a large installation, records each statement with its arguments,
 // and looks at its plan.
@@ -42,7 +45,7 @@ func TestPlans_NoScanReadsOrSortsABigTable(t *testing.T) {
 			}
 		}
 	}
-	for _, table := range big {
+	for _, table := range looked {
 		if !touched[table] {
 			t.Errorf("no plan reads %s, so this test proves nothing about it", table)
 		}

@@ -70,8 +70,13 @@ func (e Event) Timestamp() time.Time {
 
 // EventByID reads an event with its payload.
 func EventByID(ctx context.Context, db store.DB, project, id string) (Event, error) {
+	return readEvent(ctx, db, project, id, "e.data")
+}
+
+// readEvent reads an event with an expression for its payload.
+func readEvent(ctx context.Context, db store.DB, project, id, data string) (Event, error) {
 	rows, err := db.Query(ctx, `
-		select `+slimColumns+`, o.skipped, e.data
+		select `+slimColumns+`, o.skipped, `+data+`
 		from `+eventTables+` where e.project_id = $1 and e.id = $2`, project, id)
 	if err != nil {
 		return Event{}, fmt.Errorf("read event: %w", err)

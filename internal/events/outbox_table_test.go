@@ -84,3 +84,62 @@ func TestOutbox_NothingIsLeftOfAProjectThatIsDeleted(t *testing.T) {
 		t.Errorf("%d rows are left", n)
 	}
 }
+
+func TestOutbox_IsFilledWhateverSchemaComesFirst(t *testing.T) {
+	t.Parallel()
+	b := bundle{ctx: t.Context(), pool: storetest.New(t, nil)}
+	b.exec(t, `create schema app`)
+	b.exec(t, `do $$ begin execute format('alter database %I set search_path = app, public', current_database()); end $$`)
+	b.pool.Reset()
+	if err := jobs.Migrate(b.ctx, b.pool); err != nil {
+		t.Fatal(err)
+	}
+	if schema := scan[string](t, b, `select relnamespace::regnamespace::text from pg_class where oid = 'events'::regclass`); schema != "app" {
+		t.Fatalf("the events are in %s", schema)
+	}
+	b.project = b.newProject(t)
+	b.publish(t, "x")
+	// As a restore does it.
+	b.exec(t, `begin; set local search_path = ''; insert into app.events (project_id, id, type, data) select id, 'y', 'order.created', '1' from app.projects; commit`)
+	if n := scan[int](t, b, `select count(*) from event_outbox`); n != 2 {
+		t.Errorf("%d events wait in the outbox, want 2", n)
+	}
+	b.exec(t, `truncate events cascade`)
+	if n := scan[int](t, b, `select count(*) from event_outbox`); n != 0 {
+		t.Errorf("%d events are left in the outbox", n)
+	}
+}
+
+// TestOutbox_PlansMadeWhileNothingWaitsAreGoodForAFlood: a connection keeps a plan, and nothing renews it until the table is vacuumed.
+func TestOutbox_PlansMadeWhileNothingWaitsAreGoodForAFlood(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.exec(t, `vacuum analyze event_outbox`)
+	conn, err := b.pool.Acquire(b.ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Release()
+	claim := func() (claimed, scans int) {
+		tx, err := conn.Begin(b.ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = tx.Rollback(b.ctx) }() // The test has seen what it wants.
+		rows, _, _, err := claimTurnTx(b.ctx, tx, "", 100)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := tx.QueryRow(b.ctx, `select seq_scan from pg_stat_xact_user_tables where relname = 'event_outbox'`).Scan(&scans); err != nil {
+			t.Fatal(err)
+		}
+		return len(rows), scans
+	}
+	for range 8 { // From the sixth time on a plan is kept.
+		claim()
+	}
+	b.flood(t, b.project, 3000)
+	if claimed, scans := claim(); claimed != 100 || scans != 0 {
+		t.Errorf("%d events are claimed and the outbox is read as a whole %d times, want 100 and never", claimed, scans)
+	}
+}

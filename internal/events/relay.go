@@ -72,6 +72,9 @@ func NewRelay(o RelayOptions) *Relay {
 // Run relays until ctx ends: at once when an event is published, and by sweeps. It uses a connection of its own to listen
 // and one of the pool at a time.
 func (r *Relay) Run(ctx context.Context) {
+	if _, err := r.pool.Exec(ctx, `select entrega_widen_outbox()`); err != nil && ctx.Err() == nil {
+		r.logger.WarnContext(ctx, "the outbox could not be widened; plans for it may be poor until it is vacuumed", "error", err)
+	}
 	wake := make(chan struct{}, 1)
 	deaf := r.listen(ctx, wake)
 	sweep := time.NewTimer(0)

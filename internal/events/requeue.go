@@ -23,15 +23,16 @@ func Requeue(ctx context.Context, pool *pgxpool.Pool, actor tenant.Actor, projec
 	}
 	var event Event
 	err := store.InTx(ctx, pool, func(tx pgx.Tx) error {
-		var failures int
-		var cause *string
-		found, err := EventByID(ctx, tx, project, id)
+		found, err := readEvent(ctx, tx, project, id, "null::bytea")
 		if err != nil {
 			return err
 		}
+		var failures int
+		var cause string
 		err = tx.QueryRow(ctx, `
 			with before as materialized (
-				select seq, relay_failures, relay_error from event_outbox where seq = $1 and poisoned_at is not null for update
+				select seq, relay_failures, coalesce(relay_error, '') as relay_error from event_outbox
+				where seq = $1 and poisoned_at is not null for update
 			)
 			update event_outbox w set poisoned_at = null, relay_failures = 0, relay_error = null, relay_after = null
 			from before where w.seq = before.seq
@@ -42,10 +43,9 @@ func Requeue(ctx context.Context, pool *pgxpool.Pool, actor tenant.Actor, projec
 		if err != nil {
 			return err
 		}
-		if event, err = EventByID(ctx, tx, project, id); err != nil {
+		if event, err = readEvent(ctx, tx, project, id, "null::bytea"); err != nil {
 			return err
 		}
-		event.Data = nil
 		if _, err := tx.Exec(ctx, `select pg_notify($1, '')`, channel); err != nil {
 			return err
 		}

@@ -3,7 +3,7 @@
 // projects, tasks or HTTP.
 //
 // It keeps to SQL that both PostgreSQL 15 and YugabyteDB take, except session advisory locks and LISTEN, which
-// YugabyteDB takes only in its newer releases.
+// YugabyteDB takes only in its newer releases, and the triggers of migrations/019_outbox.sql, which look at all rows of a statement.
 package store
 
 import (
