@@ -107,3 +107,23 @@ func TestSendTest_IsARealEventForOneEndpointTriedOnce(t *testing.T) {
 		t.Errorf("another endpoint got the test %d times", n)
 	}
 }
+
+func TestRedeliverEvent_LeavesADeliveryThatRunsAlone(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	r := b.receiver()
+	release := r.hangs(200)
+	id := b.create(webhooks.Settings{URL: r.url}).Endpoint.ID
+	b.start()
+	b.publish("order-1")
+	b.await("the request", func() bool { return r.count() == 1 })
+	got, err := b.endpoints.RedeliverEvent(b.ctx, b.owner, "order-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]events.SkippedEndpoint{{ID: id, Reason: "already_queued"}}, got.Skipped); diff != "" || len(got.TaskIDs) > 0 {
+		t.Errorf("tasks %v; skipped (-want +got):\n%s", got.TaskIDs, diff)
+	}
+	release()
+	b.reach(b.delivery("order-1", id).ID, jobs.StateCompleted, 1)
+}
