@@ -1,5 +1,6 @@
 -- An ANALYZE of a table that grows fast comes again and again, and sorts samples of every column: a tenth of what Postgres did while many
 -- deliveries went out. Statistics are kept of what queries ask for, from samples of 7,500 rows, and of nothing else.
+
 -- Functions are replaced, and tables made, where the events are, whatever comes first in the search_path.
 select set_config('search_path', (select relnamespace::regnamespace::text from pg_class where oid = 'events'::regclass) || ', '
     || current_setting('search_path') || ', pg_temp', true);

@@ -27,16 +27,28 @@ create table event_outcomes (
     skipped       jsonb                            -- {"counts": {reason: n}, "endpoints": [{"id", "reason"}…]}, the list cut at 200
 );
 
--- Most is copied while others publish; the rest, and what waits, while nobody does.
+-- Most is copied while others publish. What must be done while nobody does goes by indexes, so that publishing does not stand still for it:
+-- what waits, and what came meanwhile of events that had waited before, or were published shortly before.
+create temporary table had_waited on commit drop as
+select seq from events where fanned_out_at is null and poisoned_at is null
+union all select seq from events where fanned_out_at is not null and considered_at is null;
+analyze had_waited;
 insert into event_outcomes
 select seq, fanned_out_at, considered_at, deliveries, skipped from events where considered_at is not null;
+
 lock table events in access exclusive mode;
 insert into event_outcomes
-select seq, fanned_out_at, considered_at, deliveries, skipped from events e
-where considered_at is not null and considered_at > now() - interval '1 hour' and not exists (select from event_outcomes o where o.seq = e.seq);
+select e.seq, e.fanned_out_at, e.considered_at, e.deliveries, e.skipped from had_waited w join events e on e.seq = w.seq
+where e.considered_at is not null
+union all
+select seq, fanned_out_at, considered_at, deliveries, skipped from events
+where considered_at is not null and seq > (select coalesce(max(seq), 0) - 100000 from event_outcomes)
+on conflict do nothing;
 insert into event_outbox
-select seq, project_id, id, created_at, fanned_out_at, relay_failures, relay_error, relay_after, poisoned_at
-from events where considered_at is null;
+select seq, project_id, id, created_at, fanned_out_at, relay_failures, relay_error, relay_after, poisoned_at from (
+    select * from events where fanned_out_at is null and poisoned_at is null
+    union all select * from events where fanned_out_at is not null and considered_at is null and poisoned_at is null
+    union all select * from events where poisoned_at is not null) e;
 
 alter table events drop column fanned_out_at, drop column relay_failures, drop column relay_error, drop column relay_after,
     drop column poisoned_at, drop column considered_at, drop column deliveries, drop column skipped;

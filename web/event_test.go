@@ -79,6 +79,20 @@ func TestEvent_TellsWhichEndpointsWereConsidered(t *testing.T) {
 	})
 }
 
+func TestEvent_WhoseDeliveryRunsIsUnderWay(t *testing.T) {
+	t.Parallel()
+	p := setup(t)
+	id := p.publish(p.ours, events.New{Type: "order.created", Data: []byte(`{}`)})
+	p.exec(`with done as (delete from event_outbox where event_id = $1 returning seq)
+		insert into event_outcomes (seq, fanned_out_at, considered_at, deliveries) select seq, now(), now(), 1 from done`, id)
+	p.exec(`insert into river_job (state, kind, queue, args, metadata, attempt, max_attempts, attempted_at) values ('running', 'webhook.deliver', 'webhook', '{}',
+		jsonb_build_object('project_id', $1::text, 'event_id', $2::text, 'endpoint_id', 'endpoint_1'), 1, 15, now())`, p.ours.ID, id)
+	b := p.as("owner")
+	if rows := b.open(views.EventsURL(p.ours.ID, views.EventFilter{Outcome: "under way"})).rows(); rows[id] == "" {
+		t.Errorf("the events under way are %v, want the one whose delivery runs", rows)
+	}
+}
+
 func TestEvent_WhoseTasksRetentionRemovedIsNotCalledDelivered(t *testing.T) {
 	t.Parallel()
 	p := setup(t)

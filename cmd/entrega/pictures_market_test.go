@@ -265,7 +265,7 @@ func (m *market) partnersEnd() []happening {
 // happen stores an event, its fan-out and its deliveries.
 func (m *market) happen(ctx context.Context, h happening) error {
 	f := m.filling
-	ev := seedEvent{id: idAt("event", h.at, f.random), typ: h.typ, subscriber: h.seller, at: h.at, data: marketPayload(f.random, h.typ)}
+	ev := seedEvent{project: m.project.id, id: idAt("event", h.at, f.random), typ: h.typ, subscriber: h.seller, at: h.at, data: marketPayload(f.random, h.typ)}
 	if !h.quiet {
 		if err := m.fanOut(ctx, ev); err != nil {
 			return err
@@ -284,8 +284,8 @@ func (m *market) happen(ctx context.Context, h happening) error {
 			}
 		}
 	}
-	f.addEvent(m.rows, m.project, ev)
-	m.rows.outcomes = append(m.rows.outcomes, seedOutcome{seedEvent: ev, project: m.project.id, deliveries: deliveries})
+	f.addEvent(m.rows, ev)
+	m.rows.outcomes = append(m.rows.outcomes, seedOutcome{seedEvent: ev, deliveries: deliveries})
 	return nil
 }
 

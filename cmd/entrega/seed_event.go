@@ -29,16 +29,15 @@ const (
 type seedRows struct {
 	events, missed, audit [][]any
 	tasks                 []jobs.Seed
-	// outcomes are of events that were considered, poisoned ones were given up.
-	outcomes []seedOutcome
-	poisoned []seedOutcome
+	outcomes              []seedOutcome
+	poisoned              []seedEvent // that the relay gave up
 }
 
 // seedEvent is one event on its way to its endpoints.
 type seedEvent struct {
-	id, typ, subscriber string
-	data                []byte
-	at                  time.Time
+	project, id, typ, subscriber string
+	data                         []byte
+	at                           time.Time
 }
 
 // happen adds a burst of events of one project, with the tasks that came of them. Time goes on with the number of tasks.
@@ -62,8 +61,8 @@ func (f *filling) happen(ctx context.Context, b *seedRows) error {
 	f.add(b, p, fanout)
 	for _, ev := range burst {
 		if f.random.IntN(seedPoisoned) == 0 {
-			f.addEvent(b, p, ev)
-			b.poisoned = append(b.poisoned, seedOutcome{seedEvent: ev, project: p.id})
+			f.addEvent(b, ev)
+			b.poisoned = append(b.poisoned, ev)
 			continue
 		}
 		if err := f.fanOut(ctx, b, p, ev); err != nil {
@@ -77,12 +76,12 @@ func (f *filling) happen(ctx context.Context, b *seedRows) error {
 func (f *filling) fillOutbox(b *seedRows) {
 	for range seedBurst {
 		p := f.anyProject()
-		f.addEvent(b, p, f.newEvent(p, f.now.Add(-time.Second)))
+		f.addEvent(b, f.newEvent(p, f.now.Add(-time.Second)))
 	}
 }
 
-func (f *filling) addEvent(b *seedRows, p *seedProject, ev seedEvent) {
-	b.events = append(b.events, []any{p.id, ev.id, ev.typ, ev.subscriber, ev.data, ev.at})
+func (f *filling) addEvent(b *seedRows, ev seedEvent) {
+	b.events = append(b.events, []any{ev.project, ev.id, ev.typ, ev.subscriber, ev.data, ev.at})
 	f.eventCount++
 }
 
@@ -98,7 +97,7 @@ func (f *filling) anyProject() *seedProject {
 
 func (f *filling) newEvent(p *seedProject, at time.Time) seedEvent {
 	order := f.random.IntN(1_000_000)
-	return seedEvent{id: idAt("event", at, f.random), typ: seedTypes[f.random.IntN(len(seedTypes))], at: at,
+	return seedEvent{project: p.id, id: idAt("event", at, f.random), typ: seedTypes[f.random.IntN(len(seedTypes))], at: at,
 		subscriber: p.subscribers[f.random.IntN(len(p.subscribers))],
 		data: fmt.Appendf(nil, `{"orderId":"SO-%d","total":"%d.90","currency":"EUR","customer":{"id":"C-%d","country":"PT"},"lines":[{"sku":"A-%d","quantity":%d}]}`,
 			order, 10+order%400, order%5000, order%900, 1+order%4)}
@@ -132,8 +131,8 @@ func (f *filling) fanOut(ctx context.Context, b *seedRows, p *seedProject, ev se
 			}
 		}
 	}
-	f.addEvent(b, p, ev)
-	b.outcomes = append(b.outcomes, seedOutcome{seedEvent: ev, project: p.id, deliveries: deliveries, skipped: skipped})
+	f.addEvent(b, ev)
+	b.outcomes = append(b.outcomes, seedOutcome{seedEvent: ev, deliveries: deliveries, skipped: skipped})
 	return nil
 }
 
@@ -183,7 +182,6 @@ var seedEventColumns = []string{"project_id", "id", "type", "subscriber", "data"
 // seedOutcome is what the fan-out of an event came to.
 type seedOutcome struct {
 	seedEvent
-	project    string
 	deliveries int
 	skipped    events.Skipped
 }
