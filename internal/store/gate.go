@@ -18,7 +18,7 @@ const (
 )
 
 // Gate keeps statements on many rows from crowding out those on a few: in one process only so many run at once, half as many while
-// there is something that came alone, and each then rests for half of what it took. What comes alone passes many short steps, and where
+// there is something that came alone, and each then rests for as long as it took. What comes alone passes many short steps, and where
 // all processors are busy it waits at each for whoever has them.
 //
 // It is a courtesy and no lock: nobody waits longer than a moment, whatever those inside are waiting for. A nil Gate lets everything in.
@@ -86,4 +86,4 @@ func (g *Gate) Enter(ctx context.Context, rows int) (leave func()) {
 }
 
 // Rest is how long courteous bulk work rests that took so long.
-func Rest(took time.Duration) time.Duration { return min(took/2, longestRest) }
+func Rest(took time.Duration) time.Duration { return min(took, longestRest) }

@@ -46,8 +46,8 @@ func TestGate_BulkMakesRoomForWhatCameAlone(t *testing.T) {
 		time.Sleep(40 * time.Millisecond)
 		leave()
 		leave, waited := enters(t, g)
-		if waited != 20*time.Millisecond {
-			t.Errorf("the next came in after %s of rest, want 20ms: half of what the one before took", waited)
+		if waited != 40*time.Millisecond {
+			t.Errorf("the next came in after %s of rest, want 40ms, which is what the one before took", waited)
 		}
 		time.Sleep(400 * time.Millisecond)
 		leave()
