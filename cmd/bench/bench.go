@@ -46,6 +46,9 @@ func newBench(ctx context.Context, s settings) (b *bench, err error) {
 	if b.server, err = localpg.Start(ctx, options); err != nil {
 		return b, err
 	}
+	if err := b.ageLog(ctx); err != nil {
+		return b, err
+	}
 	b.receiver, err = startReceiver(ctx)
 	return b, err
 }

@@ -58,3 +58,16 @@ func (b *bench) administer(ctx context.Context, statement string) error {
 	_, err = conn.Exec(ctx, statement)
 	return err
 }
+
+// ageLog makes the server write a GiB into its log and begin it anew. A server that has run for a while writes into files that are there;
+// one that is new makes each first, which holds up all who commit for some 50 ms.
+func (b *bench) ageLog(ctx context.Context) error {
+	err := b.administer(ctx, `select count(pg_logical_emit_message(false, 'bench', repeat('x', 1 << 20))) from generate_series(1, 1024)`)
+	if err == nil {
+		err = b.administer(ctx, "checkpoint")
+	}
+	if err != nil {
+		return fmt.Errorf("age the log of Postgres: %w", err)
+	}
+	return nil
+}

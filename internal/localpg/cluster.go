@@ -22,6 +22,8 @@ const serverConfig = `
 max_connections = 200
 shared_buffers = 256MB
 max_wal_size = 2GB
+# The files of the log that a flood has made are used again by the next: to make one holds up all who commit for some 50 ms.
+min_wal_size = 1GB
 checkpoint_timeout = 15min
 random_page_cost = 1.1
 autovacuum_naptime = 15s
