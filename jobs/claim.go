@@ -99,7 +99,8 @@ const claimLane = `
 
 // fetchDue takes what is due in a queue that all nodes work, as River does, with regard to lanes: of one that nobody holds it takes a few,
 // whose workers get its lease and then claim the rest, and of one that another node holds none: that node claims them, and TakeOwn finds
-// what it does not.
+// what it does not. What has no endpoint sends nothing, and a crash that undoes its beginning undoes what came of it: such a commit does not
+// wait for the disk.
 const fetchDue = `
 	with first as materialized (
 		select j.id, j.priority, j.scheduled_at, j.endpoint_id from river_job j
@@ -116,8 +117,11 @@ const fetchDue = `
 			select id from ranked where endpoint_id is null or holder = $1 or holder is null and place <= $7
 			order by priority, scheduled_at, id limit $4))
 		for update skip locked
-	), begun as (` + beginTasks + `)
-	select 0, 0, null::bigint[], begun.* from begun order by begun.priority, begun.scheduled_at, begun.id`
+	), begun as (` + beginTasks + `), unhurried as materialized (
+		select set_config('synchronous_commit', 'off', true)
+		where not exists (select from ranked where endpoint_id is not null and id in (select id from chosen))
+	)
+	select 0, 0, null::bigint[], begun.* from begun left join unhurried on true order by begun.priority, begun.scheduled_at, begun.id`
 
 const (
 	// lookedAt is how many due tasks are looked at in one fetch.

@@ -254,6 +254,37 @@ func TestFetch_LeavesLanesToTheirHolders(t *testing.T) {
 	}
 }
 
+func TestFetch_WaitsForTheDiskOnlyWhereSomethingMayBeSent(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.lanes(map[string]string{"endpoint_mine": "node_a"})
+	setting := func(fill func(), want int) (value string) {
+		t.Helper()
+		fill()
+		tx, err := b.pool.Begin(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = tx.Rollback(t.Context()) }() // The test has seen what it wants.
+		if _, err := tx.Exec(t.Context(), `set local synchronous_commit = on`); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := fetch(t.Context(), tx, "node_a", QueueWebhook, 100, 100); err != nil || len(got.jobs) != want {
+			t.Fatalf("fetched %d tasks, %v; want %d", len(got.jobs), err, want)
+		}
+		if err := tx.QueryRow(t.Context(), `show synchronous_commit`).Scan(&value); err != nil {
+			t.Fatal(err)
+		}
+		return value
+	}
+	if got := setting(func() { b.insert(Insert{ProjectID: testProject}) }, 1); got != "off" {
+		t.Errorf("the commit of what has no endpoint: synchronous_commit is %s", got)
+	}
+	if got := setting(func() { b.due(1, "endpoint_mine") }, 2); got != "on" {
+		t.Errorf("the commit with a delivery among others: synchronous_commit is %s", got)
+	}
+}
+
 func TestTakeOwn_FindsWhatOthersLeaveAlone(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -239,14 +239,16 @@ func lockedEndpointsTx(ctx context.Context, tx pgx.Tx, project string, ids ...st
 	return endpoints, nil
 }
 
-// readEndpoints lists a project's endpoints, or some of them, oldest first, with the state of their windows.
+// readEndpoints lists a project's endpoints, or some of them, oldest first, with the state of their windows. Whether more waits is asked in an
+// order that only an index of what waits has: by the statistics nearly all tasks may wait, for this endpoint or another, and the table would be
+// read as a whole to meet the first.
 func readEndpoints(batch *pgx.Batch, project string, ids []string, endpoints *[]fanoutEndpoint) {
 	batch.Queue(`
 		select e.id, e.url, coalesce(e.subscriber, '') as subscriber, e.event_types, e.disabled_at is not null as disabled,
 		       e.paused_at is not null as held, l.failing_since is not null as failing,
 		       (select count(*) from (select from river_job j where j.endpoint_id = e.id
 		                              and j.state in ('available', 'running', 'scheduled', 'retryable') limit $2) w) as queued,
-		       exists (select from river_job j where j.endpoint_id = e.id and j.state = 'pending') as backlog,
+		       coalesce((select true from river_job j where j.endpoint_id between e.id and e.id and j.state = 'pending' order by j.endpoint_id, j.id limit 1), false) as backlog,
 		       coalesce(n.id, '') as holder
 		from endpoints e join endpoint_lanes l on l.endpoint_id = e.id
 		left join nodes n on n.id = l.holder and l.busy_until > now() and n.seen_at > now() - make_interval(secs => $3)
