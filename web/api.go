@@ -34,7 +34,7 @@ type api struct {
 // mountAPI registers every call of the API, its OpenAPI document and the page that shows it.
 func (s *Server) mountAPI() {
 	a := &api{pool: s.pool, client: s.client, endpoints: s.endpoints, mailer: s.mailer, log: s.log, now: s.now,
-		keys: tenant.NewKeyChecker(s.pool), publisher: events.NewPublisher(events.PublisherOptions{Pool: s.pool, Gate: s.gate, Logger: s.log})}
+		keys: tenant.NewKeyChecker(s.pool), publisher: events.NewPublisher(events.PublisherOptions{Pool: s.pool, Relay: s.relay, Gate: s.gate, Logger: s.log})}
 	a.huma = humaecho.New(s.echo, a.config())
 	a.mount()
 	s.echo.POST(feedbackPath, a.takeFeedback)

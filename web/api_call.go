@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,6 +34,8 @@ const (
 // call is one request that has passed the guard.
 type call struct {
 	actor tenant.Actor
+	// unproven is the API key where the actor is only remembered: it may be revoked since.
+	unproven string
 	// body is whole and not decoded; empty when the call takes none.
 	body []byte
 	// key is the Idempotency-Key, empty without one.
@@ -67,8 +70,8 @@ func (a *api) guard(op operation) func(huma.Context, func(huma.Context)) {
 		ctx, cancel := context.WithTimeout(hc.Context(), callTimeout)
 		defer cancel()
 		c := call{requestID: requestIDOf(ec)}
-		var err error
-		if c.actor, err = a.authenticate(ctx, ec.Request()); err == nil {
+		err := a.identify(ctx, op, ec.Request(), &c)
+		if err == nil {
 			err = op.check(ec.Request(), c.actor)
 		}
 		if err == nil && op.body != nil {
@@ -78,23 +81,44 @@ func (a *api) guard(op operation) func(huma.Context, func(huma.Context)) {
 			c.key, err = idempotencyKey(ec.Request())
 		}
 		if err != nil {
-			writeProblem(ec, a.problemOf(ctx, c, op.id, err))
+			writeProblem(ec, a.problemOf(ctx, c, op.id, cmp.Or(a.prove(ctx, c), err)))
 			return
 		}
 		next(huma.WithContext(hc, context.WithValue(ctx, callKey{}, c)))
 	}
 }
 
-// authenticate finds the actor of the request's bearer key (RFC 6750, section 2.1).
-func (a *api) authenticate(ctx context.Context, r *http.Request) (tenant.Actor, error) {
+// identify finds the actor of the request's bearer key (RFC 6750, section 2.1).
+func (a *api) identify(ctx context.Context, op operation, r *http.Request, c *call) (err error) {
 	scheme, key, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if scheme == "" {
-		return tenant.Actor{}, unauthorized(`Bearer realm="Entrega"`, "Send an API key of the project: Authorization: Bearer entrega_…")
+		return unauthorized(`Bearer realm="Entrega"`, "Send an API key of the project: Authorization: Bearer entrega_…")
 	}
 	if !strings.EqualFold(scheme, "Bearer") {
-		return tenant.Actor{}, unauthorized(`Bearer realm="Entrega"`, "The API takes keys as Authorization: Bearer entrega_… and no other scheme.")
+		return unauthorized(`Bearer realm="Entrega"`, "The API takes keys as Authorization: Bearer entrega_… and no other scheme.")
 	}
-	actor, err := a.keys.Authenticate(ctx, strings.TrimSpace(key))
+	key = strings.TrimSpace(key)
+	if op.proves && r.URL.RawQuery == "" { // What the address says is judged by others, who prove nothing.
+		if actor, ok := a.keys.Recall(key); ok {
+			c.actor, c.unproven = actor, key
+			return nil
+		}
+	}
+	c.actor, err = a.authenticate(ctx, key)
+	return err
+}
+
+// prove makes sure of an actor that is only remembered.
+func (a *api) prove(ctx context.Context, c call) error {
+	if c.unproven == "" {
+		return nil
+	}
+	_, err := a.authenticate(ctx, c.unproven)
+	return err
+}
+
+func (a *api) authenticate(ctx context.Context, key string) (tenant.Actor, error) {
+	actor, err := a.keys.Authenticate(ctx, key)
 	if errors.Is(err, tenant.ErrUnknownKey) {
 		return tenant.Actor{}, unauthorized(`Bearer realm="Entrega", error="invalid_token"`, "This API key is wrong or was revoked.")
 	}

@@ -16,7 +16,7 @@ const tagEvents = "Events"
 // mountEvents lists the calls about events.
 func (a *api) mountEvents() {
 	register(a, operation{
-		id: "publish-event", method: http.MethodPost, path: "/v1/events", tag: tagEvents, needs: tenant.PermPublish,
+		id: "publish-event", method: http.MethodPost, path: "/v1/events", tag: tagEvents, needs: tenant.PermPublish, proves: true,
 		summary: "Publish an event",
 		description: "Stores an event and delivers it to every endpoint that takes its type and subscriber. `data` is kept and sent byte for byte as it stands in the body. " +
 			"The same `id` or `Idempotency-Key` with the same content answers the first event with `duplicate: true`, for as long as that event is kept.",

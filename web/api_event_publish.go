@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -45,20 +46,27 @@ type publishedShown struct {
 type publishOutput struct{ Body publishedShown }
 
 func (a *api) publishEvent(ctx context.Context, c call, _ *IdempotentInput) (*publishOutput, error) {
-	object, err := objectIn(c.body)
-	if err != nil {
-		return nil, err
+	published, err := a.publish(ctx, c)
+	if err != nil || published.Duplicate { // What is stored proves that the key was good.
+		err = cmp.Or(a.prove(ctx, c), err)
 	}
-	event, err := decodeEvent(object)
-	if err != nil {
-		return nil, err
-	}
-	event.IdempotencyKey = c.key
-	published, err := a.publisher.Publish(ctx, c.project(), event)
 	if err != nil {
 		return nil, err
 	}
 	return &publishOutput{publishedShown(published)}, nil
+}
+
+func (a *api) publish(ctx context.Context, c call) (events.Published, error) {
+	object, err := objectIn(c.body)
+	if err != nil {
+		return events.Published{}, err
+	}
+	event, err := decodeEvent(object)
+	if err != nil {
+		return events.Published{}, err
+	}
+	event.IdempotencyKey = c.key
+	return a.publisher.Publish(ctx, c.project(), c.actor.ID, event)
 }
 
 var eventFields = []string{"type", "data", "id", "subscriber", "occurredAt", "expiresAt", "metadata"}

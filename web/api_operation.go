@@ -32,6 +32,9 @@ type operation struct {
 	description      string
 	// needs is what the key must be allowed.
 	needs tenant.Permission
+	// proves says that what the call does is done only for a key that is not revoked by then, and that it proves the actor before any other
+	// answer. So the key need not be asked for before.
+	proves bool
 	// body is a value of the type that its body is decoded into; nil means it takes none.
 	body         any
 	bodyOptional bool

@@ -17,6 +17,7 @@ import (
 
 	"entrega/internal/alerts"
 	"entrega/internal/egress"
+	"entrega/internal/events"
 	"entrega/internal/store"
 	"entrega/internal/tenant"
 	"entrega/jobs"
@@ -49,6 +50,8 @@ type Options struct {
 	Version string
 	// Gate is the one of the whole process; nil lets everything in.
 	Gate *store.Gate
+	// Relay is that of this process, for what is published here; nil is none.
+	Relay *events.Relay
 	// Logger nil means that nothing is logged.
 	Logger *slog.Logger
 	// Now is the clock of the pages; nil means time.Now.
@@ -70,6 +73,7 @@ type Server struct {
 	signUpClosed bool
 	version      string
 	gate         *store.Gate
+	relay        *events.Relay
 	log          *slog.Logger
 	now          func() time.Time
 	// shipped are the policies as they ship, to tell which of the installation are its own.
@@ -103,7 +107,7 @@ func New(o Options) (*Server, error) {
 		return nil, fmt.Errorf("web: OIDC: %w", err)
 	}
 	s := &Server{pool: o.Pool, client: o.Client, accounts: o.Accounts, endpoints: o.Endpoints, mailer: o.Mailer, resolver: o.Resolver, periodic: o.Periodic,
-		publicURL: o.PublicURL, signUpClosed: o.SignUpClosed, version: o.Version, gate: o.Gate, log: o.Logger, now: o.Now, crossing: http.NewCrossOriginProtection()}
+		publicURL: o.PublicURL, signUpClosed: o.SignUpClosed, version: o.Version, gate: o.Gate, relay: o.Relay, log: o.Logger, now: o.Now, crossing: http.NewCrossOriginProtection()}
 	if err := s.crossing.AddTrustedOrigin(o.PublicURL.Scheme + "://" + o.PublicURL.Host); err != nil {
 		return nil, fmt.Errorf("web: trust the public URL: %w", err)
 	}

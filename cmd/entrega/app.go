@@ -134,7 +134,7 @@ func newApp(ctx context.Context, c Config, log *slog.Logger) (a *app, err error)
 	}
 	a.web, err = web.New(web.Options{Pool: a.db.pool, Client: a.client, Accounts: a.accounts, Endpoints: a.endpoints, Mailer: a.mailer,
 		Door: a.door, OIDC: c.OIDC, SignUpClosed: c.SignUpClosed, Periodic: periodic, PublicURL: c.PublicURL, TrustedProxies: c.TrustedProxies,
-		Version: version, Gate: gate, Logger: log})
+		Version: version, Relay: a.relay, Gate: gate, Logger: log})
 	return a, err
 }
 

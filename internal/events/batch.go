@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -26,6 +27,11 @@ type Result struct {
 // were published one after the other. The error of the whole is for a batch that is empty or too large, and for a
 // database that did not answer; then nothing is known to be stored.
 func PublishBatch(ctx context.Context, db store.DB, project string, batch []New) ([]Result, error) {
+	return publishBatch(ctx, db, project, batch, nil)
+}
+
+// publishBatch is PublishBatch; inserted is as in publishAll.
+func publishBatch(ctx context.Context, db store.DB, project string, batch []New, inserted func(error)) ([]Result, error) {
 	if len(batch) == 0 || len(batch) > MaxBatch {
 		return nil, store.Invalid("events", fmt.Sprintf("Give 1 to %d events; these are %d.", MaxBatch, len(batch)))
 	}
@@ -40,7 +46,7 @@ func PublishBatch(ctx context.Context, db store.DB, project string, batch []New)
 		}
 		posts = append(posts, post{row: n.row(project), expired: n.expired(now), result: &results[i]})
 	}
-	if err := publishAll(ctx, db, posts); err != nil {
+	if err := publishAll(ctx, db, posts, inserted); err != nil {
 		return nil, err
 	}
 	return results, nil
@@ -49,15 +55,24 @@ func PublishBatch(ctx context.Context, db store.DB, project string, batch []New)
 // post is a checked event on its way, with the place for its answer. Posts of one statement may belong to several
 // projects and several callers.
 type post struct {
-	row     row
+	row row
+	// apiKey is the id of the key that it came by; it is stored only while that is not revoked. Empty is none.
+	apiKey  string
 	expired bool
 	result  *Result
 }
 
-// publishAll stores what can be stored and answers every post.
-func publishAll(ctx context.Context, db store.DB, posts []post) error {
+// named reports whether the post has a name of the publisher's choice, which an earlier event may have too.
+func (p post) named() bool { return p.row.ownID || p.row.key != nil }
+
+// publishAll stores what can be stored and answers every post. The database tells the relays of what it stores; or inserted does, where it is
+// not nil: it is called as soon as that is committed, and with an error where it may be.
+func publishAll(ctx context.Context, db store.DB, posts []post, inserted func(error)) error {
 	first, later := firstOfEach(posts)
-	stored, err := insertRows(ctx, db, first)
+	stored, err := insertRows(ctx, db, first, inserted != nil)
+	if inserted != nil {
+		inserted(err)
+	}
 	if err != nil {
 		return err
 	}
@@ -86,7 +101,7 @@ func publishAll(ctx context.Context, db store.DB, posts []post) error {
 		if !errors.Is(p.result.Err, store.ErrNotFound) {
 			continue
 		}
-		p.result.Published, p.result.Err = publishRow(ctx, db, p.row, p.expired)
+		p.result.Published, p.result.Err = publishPost(ctx, db, p)
 	}
 	return nil
 }
@@ -115,11 +130,15 @@ func firstOfEach(posts []post) (first, later []post) {
 
 // insertRows stores the rows of posts with one statement and returns the names of those that were stored. Sequence numbers
 // follow the order of posts; the inserts follow the order of keys and ids, so that of two statements which share some
-// of them one waits for the other, and neither for both.
-func insertRows(ctx context.Context, db store.DB, posts []post) (map[name]bool, error) {
+// of them one waits for the other, and neither for both. Untold, the trigger on events notifies nobody (migration 020).
+func insertRows(ctx context.Context, db store.DB, posts []post, untold bool) (map[name]bool, error) {
 	stored := make(map[name]bool, len(posts))
 	if len(posts) == 0 {
 		return stored, nil
+	}
+	onConflict := ""
+	if slices.ContainsFunc(posts, post.named) { // Otherwise none can be there, and looking costs as much as storing.
+		onConflict = "on conflict do nothing"
 	}
 	c := columnsOf(posts)
 	result, err := db.Query(ctx, `
@@ -128,16 +147,17 @@ func insertRows(ctx context.Context, db store.DB, posts []post) (map[name]bool, 
 		select w.seq, p.id, w.id, w.key, w.type, w.subscriber, w.data, w.occurred_at, w.expires_at, w.metadata::jsonb
 		from (
 			select u.*, nextval('events_seq_seq') as seq
-			from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bytea[], $7::timestamptz[],
-				$8::timestamptz[], $9::text[]) with ordinality
-				as u (project, id, key, type, subscriber, data, occurred_at, expires_at, metadata, place)
+			from (select set_config('entrega.untold', $10::boolean::text, true)) quiet cross join
+				unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bytea[], $7::timestamptz[],
+				$8::timestamptz[], $9::text[], $11::text[]) with ordinality
+				as u (project, id, key, type, subscriber, data, occurred_at, expires_at, metadata, api_key, place)
 			order by u.place
 		) w
 		join projects p on p.id = w.project
+		where w.api_key = '' or exists (select from api_keys k where k.project_id = p.id and k.id = w.api_key and k.revoked_at is null)
 		order by p.id, coalesce(w.key, w.id), w.place
-		on conflict do nothing
-		returning project_id, id`,
-		c.project, c.id, c.key, c.typ, c.subscriber, c.data, c.occurredAt, c.expiresAt, c.metadata)
+		`+onConflict+` returning project_id, id`,
+		c.project, c.id, c.key, c.typ, c.subscriber, c.data, c.occurredAt, c.expiresAt, c.metadata, untold, c.apiKey)
 	if err != nil {
 		return nil, fmt.Errorf("store %d events: %w", len(posts), err)
 	}
@@ -154,10 +174,10 @@ func insertRows(ctx context.Context, db store.DB, posts []post) (map[name]bool, 
 
 // columns are the rows of posts turned on their side, as unnest takes them.
 type columns struct {
-	project, id, typ, metadata []string
-	key, subscriber            []*string
-	data                       [][]byte
-	occurredAt, expiresAt      []*time.Time
+	project, id, typ, metadata, apiKey []string
+	key, subscriber                    []*string
+	data                               [][]byte
+	occurredAt, expiresAt              []*time.Time
 }
 
 func columnsOf(posts []post) columns {
@@ -173,6 +193,7 @@ func columnsOf(posts []post) columns {
 		c.occurredAt = append(c.occurredAt, r.occurredAt)
 		c.expiresAt = append(c.expiresAt, r.expiresAt)
 		c.metadata = append(c.metadata, metadataJSON(r.metadata))
+		c.apiKey = append(c.apiKey, p.apiKey)
 	}
 	return c
 }

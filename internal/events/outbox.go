@@ -87,7 +87,8 @@ func OutboxStats(ctx context.Context, db store.DB) (Outbox, error) {
 			select min(published_at) as at from waiting_projects
 		) oldest on true
 		cross join (
-			select count(*) as n from (select 1 from event_outbox where poisoned_at is not null limit $1) p
+			select count(*) as n from (
+				select from event_outbox where poisoned_at is not null order by project_id, published_at desc, seq desc limit $1) p
 		) poisoned`, OutboxLimit).
 		Scan(&o.Waiting, &o.Failing, (*zeronull.Timestamptz)(&o.OldestAt), &seconds, &o.Poisoned)
 	if err != nil {

@@ -46,8 +46,9 @@ const (
 
 // claimTurnTx takes events that wait and never failed, of the projects whose turn it is: those behind a project, in the order of their
 // ids, and the first ones again after the last. Each brings its share of limit, first published first, as far as its window has room.
-// They are marked as handed over; the caller hands them over in the same transaction. It returns the project that had its turn last, and
-// whether more may wait that no notification tells of.
+// They are marked as handed over; the caller hands them over in the same transaction. It returns the project that had its turn last,
+// whether more may wait that no notification tells of, and whether another relay is at a project whose turn it would be: what that one does
+// not see yet, nobody is told of again.
 //
 // It asks for the mark, never for "after the last sequence number": a transaction that commits late has a lower number than ones already
 // relayed. One relay at a time takes from a project, so that none hands over what comes after before what is before: the projects are
@@ -55,7 +56,7 @@ const (
 //
 // The projects are found by stepping from one to the next along the index, so that one with very many events costs no more than one with
 // a single one.
-func claimTurnTx(ctx context.Context, tx pgx.Tx, behind string, limit int) (claimed []outboxRow, last string, more bool, err error) {
+func claimTurnTx(ctx context.Context, tx pgx.Tx, behind string, limit int) (claimed []outboxRow, last string, more, busy bool, err error) {
 	rows, err := tx.Query(ctx, `
 		with recursive later as (
 			(select project_id as id from event_outbox where fanned_out_at is null and poisoned_at is null and project_id > $1 order by project_id limit 1)
@@ -95,21 +96,22 @@ func claimTurnTx(ctx context.Context, tx pgx.Tx, behind string, limit int) (clai
 		), marked as (
 			update event_outbox set fanned_out_at = now() where seq = any(array(select seq from claimed)) and fanned_out_at is null
 		)
-		select l.last, l.more, c.seq, c.project_id, c.event_id, c.relay_failures
+		select l.last, l.more, l.busy, c.seq, c.project_id, c.event_id, c.relay_failures
 		from (
 			select coalesce((select id from locked order by place desc limit 1), '') as last,
-			       (select count(*) >= $2 from turn) or exists (select from claimed group by place having count(*) >= (select n from share)) as more
+			       (select count(*) >= $2 from turn) or exists (select from claimed group by place having count(*) >= (select n from share)) as more,
+			       (select count(*) from turn) > (select count(*) from locked) as busy
 		) l left join claimed c on true
 		order by c.place, c.seq`, behind, turnProjects, limit, leastShare, projectWindow, windowFor)
 	if err != nil {
-		return nil, behind, false, fmt.Errorf("claim events: %w", err)
+		return nil, behind, false, false, fmt.Errorf("claim events: %w", err)
 	}
 	last = behind
 	var locked string
 	var seq *int64
 	var project, id *string
 	var failures *int
-	_, err = pgx.ForEachRow(rows, []any{&locked, &more, &seq, &project, &id, &failures}, func() error {
+	_, err = pgx.ForEachRow(rows, []any{&locked, &more, &busy, &seq, &project, &id, &failures}, func() error {
 		last = cmp.Or(locked, behind)
 		if seq != nil {
 			claimed = append(claimed, outboxRow{Seq: *seq, ProjectID: *project, ID: *id, RelayFailures: *failures})
@@ -117,9 +119,9 @@ func claimTurnTx(ctx context.Context, tx pgx.Tx, behind string, limit int) (clai
 		return nil
 	})
 	if err != nil {
-		return nil, behind, false, fmt.Errorf("claim events: %w", err)
+		return nil, behind, false, false, fmt.Errorf("claim events: %w", err)
 	}
-	return claimed, last, more, nil
+	return claimed, last, more, busy, nil
 }
 
 // WakeRelays tells the relays of events of a project that wait in the outbox, if there are any: a fan-out calls it when it has made
@@ -127,8 +129,8 @@ func claimTurnTx(ctx context.Context, tx pgx.Tx, behind string, limit int) (clai
 // none does so in vain.
 func WakeRelays(batch *pgx.Batch, project string) {
 	batch.Queue(`
-		select pg_notify($2, '') where exists (
-			select from event_outbox where project_id = $1 and fanned_out_at is null and poisoned_at is null)`, project, channel)
+		select pg_notify($2, $3) where exists (
+			select from event_outbox where project_id = $1 and fanned_out_at is null and poisoned_at is null)`, project, channel, markOf(project))
 }
 
 // claimOneTx takes and marks one event, unless it is not as row has it any more or another relay holds it: then store.ErrNotFound.

@@ -6,6 +6,7 @@ import (
 	"testing/fstest"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
 
 	"entrega/internal/store"
 	"entrega/internal/store/storetest"
@@ -110,6 +111,48 @@ func TestOutbox_IsFilledWhateverSchemaComesFirst(t *testing.T) {
 	}
 }
 
+// TestOutbox_NoPlanFollowsWhatTheTableLookedLikeOnce: analyzed while all of it waited, it would be read as a whole for each row later.
+func TestOutbox_NoPlanFollowsWhatTheTableLookedLikeOnce(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	calm := b.newProject(t)
+	b.flood(t, b.project, 20_000)
+	b.exec(t, `analyze event_outbox`)
+	b.exec(t, `update event_outbox set fanned_out_at = now()`)
+	b.exec(t, `vacuum event_outbox`)
+	b.flood(t, calm, 1)
+	tx, err := b.pool.Begin(b.ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback(b.ctx) }() // The test has seen what it wants.
+	looked := func() (rows int) {
+		t.Helper()
+		err := tx.QueryRow(b.ctx, `select coalesce(seq_tup_read + idx_tup_fetch, 0) from pg_stat_xact_user_tables where relname = 'event_outbox'`).Scan(&rows)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return rows
+	}
+	before := looked()
+	batch := &pgx.Batch{}
+	WakeRelays(batch, b.project)
+	if err := tx.SendBatch(b.ctx, batch).Close(); err != nil {
+		t.Fatal(err)
+	}
+	if n := looked() - before; n > 10 {
+		t.Errorf("%d rows are looked at to see that nothing waits", n)
+	}
+	before = looked()
+	claimed, _, _, _, err := claimTurnTx(b.ctx, tx, "", 100)
+	if err != nil || len(claimed) != 1 {
+		t.Fatalf("%d events claimed, %v; want the calm project's", len(claimed), err)
+	}
+	if n := looked() - before; n > 100 {
+		t.Errorf("%d rows are looked at for one that waits", n)
+	}
+}
+
 // TestOutbox_PlansMadeWhileNothingWaitsAreGoodForAFlood: a connection keeps a plan, and nothing renews it until the table is vacuumed.
 func TestOutbox_PlansMadeWhileNothingWaitsAreGoodForAFlood(t *testing.T) {
 	t.Parallel()
@@ -126,7 +169,7 @@ func TestOutbox_PlansMadeWhileNothingWaitsAreGoodForAFlood(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer func() { _ = tx.Rollback(b.ctx) }() // The test has seen what it wants.
-		rows, _, _, err := claimTurnTx(b.ctx, tx, "", 100)
+		rows, _, _, _, err := claimTurnTx(b.ctx, tx, "", 100)
 		if err != nil {
 			t.Fatal(err)
 		}

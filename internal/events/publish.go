@@ -2,7 +2,6 @@ package events
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"entrega/internal/store"
@@ -29,26 +28,26 @@ func Publish(ctx context.Context, db store.DB, project string, n New) (Published
 	if err := n.check(); err != nil {
 		return Published{}, err
 	}
-	return publishRow(ctx, db, n.row(project), n.expired(time.Now()))
+	return publishPost(ctx, db, post{row: n.row(project), expired: n.expired(time.Now())})
 }
 
-// publishRow stores one event, or answers it by what was there before. One that has expired is for answering only: a
+// publishPost stores one event, or answers it by what was there before. One that has expired is for answering only: a
 // publisher who asks again after the expiry must still get the first answer.
-func publishRow(ctx context.Context, db store.DB, r row, expired bool) (Published, error) {
-	if !expired {
-		stored, err := insertRow(ctx, db, r)
+func publishPost(ctx context.Context, db store.DB, p post) (Published, error) {
+	if !p.expired {
+		stored, err := insertRows(ctx, db, []post{p}, false)
 		if err != nil {
 			return Published{}, err
 		}
-		if stored {
-			return Published{ID: r.id}, nil
+		if len(stored) > 0 {
+			return Published{ID: p.row.id}, nil
 		}
 	}
-	earlier, err := findEarlier(ctx, db, []post{{row: r}})
+	earlier, err := findEarlier(ctx, db, []post{p})
 	if err != nil {
 		return Published{}, err
 	}
-	return earlier.answer(r, expired)
+	return earlier.answer(p.row, p.expired)
 }
 
 // row is an event as the table will hold it.
@@ -64,18 +63,4 @@ type row struct {
 	occurredAt *time.Time
 	expiresAt  *time.Time
 	metadata   map[string]string
-}
-
-// insertRow reports whether r was stored. It was not when its id or key is taken, or its project does not exist.
-func insertRow(ctx context.Context, db store.DB, r row) (bool, error) {
-	tag, err := db.Exec(ctx, `
-		insert into events (project_id, id, idempotency_key, type, subscriber, data, occurred_at, expires_at, metadata)
-		select p.id, $2::text, $3::text, $4::text, $5::text, $6::bytea, $7::timestamptz, $8::timestamptz, $9::jsonb
-		from projects p where p.id = $1
-		on conflict do nothing`,
-		r.project, r.id, r.key, r.typ, r.subscriber, r.data, r.occurredAt, r.expiresAt, r.metadata)
-	if err != nil {
-		return false, fmt.Errorf("store event: %w", err)
-	}
-	return tag.RowsAffected() == 1, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -13,10 +14,9 @@ import (
 )
 
 const (
-	publishGroup   = 250     // events in one statement at most
-	publishBytes   = 2 << 20 // of payloads in one statement, about
-	publishWriters = 1       // statements at once: they notify, and commits that do so come one after the other anyway
-	publishRest    = 4 * time.Millisecond
+	publishGroup   = 250              // events in one statement at most
+	publishBytes   = 2 << 20          // of payloads in one statement, about
+	publishWriters = 1                // statements at once: with more of them each has fewer events
 	publishTimeout = 10 * time.Second // for one statement
 )
 
@@ -24,6 +24,9 @@ const (
 type PublisherOptions struct {
 	Pool   *pgxpool.Pool
 	Logger *slog.Logger
+	// Relay is that of this process. While it runs it is told of what is published, so that the database need not tell all relays;
+	// nil is none.
+	Relay *Relay
 	// Gate is the one of the whole process, for batches; nil lets everything in. Single events have but one writer.
 	Gate *store.Gate
 }
@@ -34,6 +37,7 @@ type PublisherOptions struct {
 type Publisher struct {
 	pool   *pgxpool.Pool
 	logger *slog.Logger
+	relay  *Relay
 	gate   *store.Gate
 
 	mu      sync.Mutex
@@ -54,16 +58,17 @@ func NewPublisher(o PublisherOptions) *Publisher {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Publisher{pool: o.Pool, logger: o.Logger, gate: o.Gate}
+	return &Publisher{pool: o.Pool, logger: o.Logger, relay: o.Relay, gate: o.Gate}
 }
 
-// Publish stores an event as the function of that name does. When ctx ends first, the event may be stored all the same.
-func (p *Publisher) Publish(ctx context.Context, project string, n New) (Published, error) {
+// Publish stores an event as the function of that name does, unless the project's API key was revoked: then it is store.ErrNotFound, or
+// what the function answers where nothing is stored. When ctx ends first, the event may be stored all the same.
+func (p *Publisher) Publish(ctx context.Context, project, apiKey string, n New) (Published, error) {
 	if err := n.check(); err != nil {
 		return Published{}, err
 	}
 	e := &posted{done: make(chan struct{})}
-	e.post = post{row: n.row(project), expired: n.expired(time.Now()), result: &e.answer}
+	e.post = post{row: n.row(project), apiKey: apiKey, expired: n.expired(time.Now()), result: &e.answer}
 	p.add(e)
 	select {
 	case <-e.done:
@@ -79,7 +84,7 @@ func (p *Publisher) Publish(ctx context.Context, project string, n New) (Publish
 // PublishBatch is the function of that name, as soon as there is room for work on as many rows.
 func (p *Publisher) PublishBatch(ctx context.Context, project string, batch []New) ([]Result, error) {
 	defer p.gate.Enter(ctx, len(batch))()
-	return PublishBatch(ctx, p.pool, project, batch)
+	return publishBatch(ctx, p.pool, project, batch, p.telling(ctx, project))
 }
 
 func (p *Publisher) add(e *posted) {
@@ -92,14 +97,10 @@ func (p *Publisher) add(e *posted) {
 	}
 }
 
-// write stores what waits until nothing does. Where callers come together it lets more of them join: their answers come sooner, because
-// each statement costs more than the events in it.
+// write stores what waits until nothing does.
 func (p *Publisher) write() {
 	for group := p.next(); group != nil; group = p.next() {
 		p.store(group)
-		if len(group) > 1 {
-			time.Sleep(publishRest)
-		}
 	}
 }
 
@@ -130,11 +131,11 @@ func (p *Publisher) store(group []*posted) {
 	for i, e := range group {
 		posts[i] = e.post
 	}
-	err := publishAll(ctx, p.pool, posts)
+	err := publishAll(ctx, p.pool, posts, p.telling(ctx, projectsOf(posts)...))
 	if err != nil && len(group) > 1 && blamesEvent(ctx, err) {
 		p.logger.WarnContext(ctx, "a statement of many events failed; storing them one by one", "events", len(group), "error", err)
 		for _, e := range group {
-			e.answer.Published, e.answer.Err = publishRow(ctx, p.pool, e.row, e.expired)
+			e.answer.Published, e.answer.Err = publishPost(ctx, p.pool, e.post)
 		}
 		err = nil
 	}
@@ -142,4 +143,28 @@ func (p *Publisher) store(group []*posted) {
 		e.err = err
 		close(e.done)
 	}
+}
+
+// telling returns what tells the relay of this process that projects published, or nil where the database must tell all. Where an error is
+// all that came back, the events may be stored all the same, now or a moment later.
+func (p *Publisher) telling(ctx context.Context, projects ...string) func(error) {
+	if !p.relay.works() {
+		return nil
+	}
+	return func(err error) {
+		p.relay.tell(ctx, projects...)
+		if err != nil {
+			time.AfterFunc(publishTimeout, func() { p.relay.published("") })
+		}
+	}
+}
+
+func projectsOf(posts []post) []string {
+	var projects []string
+	for _, p := range posts {
+		if !slices.Contains(projects, p.row.project) {
+			projects = append(projects, p.row.project)
+		}
+	}
+	return projects
 }

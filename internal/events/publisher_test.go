@@ -18,18 +18,18 @@ func TestPublisher_EachCallerGetsTheirOwnAnswer(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range 40 {
 		all.Go(func() {
-			got, err := p.Publish(b.ctx, b.project, New{ID: fmt.Sprintf("own-%d", i), Type: "a.b", Data: []byte(`{}`)})
+			got, err := p.Publish(b.ctx, b.project, "", New{ID: fmt.Sprintf("own-%d", i), Type: "a.b", Data: []byte(`{}`)})
 			if err != nil || got.Duplicate || got.ID != fmt.Sprintf("own-%d", i) {
 				t.Errorf("own-%d: %+v, %v", i, got, err)
 			}
 		})
 		all.Go(func() {
-			if _, err := p.Publish(b.ctx, b.project, New{ID: "taken", Type: "other.type", Data: []byte(`{}`)}); !isConflict(err, CodeMismatch) {
+			if _, err := p.Publish(b.ctx, b.project, "", New{ID: "taken", Type: "other.type", Data: []byte(`{}`)}); !isConflict(err, CodeMismatch) {
 				t.Errorf("a taken id with other content: %v", err)
 			}
 		})
 		all.Go(func() {
-			if _, err := p.Publish(b.ctx, "project_unknown", New{Type: "a.b", Data: []byte(`{}`)}); !errors.Is(err, store.ErrNotFound) {
+			if _, err := p.Publish(b.ctx, "project_unknown", "", New{Type: "a.b", Data: []byte(`{}`)}); !errors.Is(err, store.ErrNotFound) {
 				t.Errorf("an unknown project: %v", err)
 			}
 		})
@@ -49,7 +49,7 @@ func TestPublisher_OneKeyAtOnceIsOneEvent(t *testing.T) {
 	var all sync.WaitGroup
 	for range 50 {
 		all.Go(func() {
-			got, err := p.Publish(b.ctx, b.project, New{IdempotencyKey: "once", Type: "a.b", Data: []byte(`{"n":1}`)})
+			got, err := p.Publish(b.ctx, b.project, "", New{IdempotencyKey: "once", Type: "a.b", Data: []byte(`{"n":1}`)})
 			if err != nil {
 				t.Error(err)
 			}
@@ -99,5 +99,31 @@ func TestPublisher_ABatchPassesTheGate(t *testing.T) {
 	}
 	if took := time.Since(start); took < 250*time.Millisecond {
 		t.Errorf("a batch was stored in %s, past a full gate", took)
+	}
+}
+
+func TestPublisher_StoresNothingForAKeyThatIsRevoked(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.publish(t, "before")
+	other := b.newProject(t)
+	b.exec(t, `insert into api_keys (id, project_id, name, prefix, secret_hash, scopes, created_by, revoked_at)
+		values ('good', $1, 'k', 'p', 'a', '{publish}', 't', null), ('bad', $1, 'k', 'p', 'b', '{publish}', 't', now()), ('foreign', $2, 'k', 'p', 'c', '{publish}', 't', null)`,
+		b.project, other)
+	p := NewPublisher(PublisherOptions{Pool: b.pool})
+	var all sync.WaitGroup
+	for i := range 10 { // They share statements.
+		for _, key := range []string{"good", "bad", "foreign", "unknown"} {
+			all.Go(func() {
+				_, err := p.Publish(b.ctx, b.project, key, newOrder(fmt.Sprintf("%s-%d", key, i)))
+				if good := key == "good"; good != (err == nil) || !good && !errors.Is(err, store.ErrNotFound) {
+					t.Errorf("with the key %s: %v", key, err)
+				}
+			})
+		}
+	}
+	all.Wait()
+	if n := b.count(t); n != 11 {
+		t.Errorf("%d events are stored, want 11", n)
 	}
 }

@@ -15,18 +15,20 @@ import (
 )
 
 const (
-	// channel is what the trigger on events notifies.
+	// channel is what the trigger on events notifies, with the project that published.
 	channel = "entrega_event"
 	// defaultBatch is how many events one transaction hands over.
 	defaultBatch = 100
-	// defaultSweepEvery finds what no notification told of: they are lost while nobody listens.
+	// defaultSweepEvery finds what no notification told of: they are lost while nobody listens, and when a node dies that was to tell its own
+	// relay.
 	defaultSweepEvery = time.Minute
 	// defaultSweepSoon is the pace while events that failed wait for their turn, and while the relay is deaf.
 	defaultSweepSoon = 5 * time.Second
-	// restEach and restMost are how long the relay rests after a pass for each event that it brought, and at most: what comes meanwhile
-	// shares the next pass and the tasks that it makes. A lone event makes the next one wait for a millisecond.
-	restEach = time.Millisecond
-	restMost = 25 * time.Millisecond
+	// tidyAfter is after how many events the relay has the outbox vacuumed. Whoever looks for the first that waits passes over all that were
+	// handed over since, and Postgres itself looks after a table once a minute at most.
+	tidyAfter = 10_000
+	// tidyTimeout bounds that.
+	tidyTimeout = 30 * time.Second
 	// handOverTimeout bounds one transaction, so that a lock or a dead connection cannot hold a relay for good.
 	handOverTimeout = 30 * time.Second
 )
@@ -53,6 +55,12 @@ type Relay struct {
 	logger *slog.Logger
 	batch  int
 	behind string // the project that had its turn last; Run and Sweep are not called at once
+	passed int    // events since the outbox was vacuumed
+
+	// wake is readable when there may be something to relay, hurry when a rest should end.
+	wake, hurry chan struct{}
+	tidying     chan struct{} // holds a token while the outbox is vacuumed
+	told        told
 
 	sweepEvery, sweepSoon time.Duration
 }
@@ -66,17 +74,21 @@ func NewRelay(o RelayOptions) *Relay {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	return &Relay{pool: o.Pool, client: o.Client, logger: o.Logger, batch: o.Batch,
-		sweepEvery: defaultSweepEvery, sweepSoon: defaultSweepSoon}
+		wake: make(chan struct{}, 1), tidying: make(chan struct{}, 1), hurry: make(chan struct{}, 1), sweepEvery: defaultSweepEvery, sweepSoon: defaultSweepSoon}
 }
 
-// Run relays until ctx ends: at once when an event is published, and by sweeps. It uses a connection of its own to listen
-// and one of the pool at a time.
+// Run relays until ctx ends: at once when an event is published, and by sweeps. It uses a connection of its own to listen and one of the
+// pool at a time, now and then another for a moment.
 func (r *Relay) Run(ctx context.Context) {
 	if _, err := r.pool.Exec(ctx, `select entrega_widen_outbox()`); err != nil && ctx.Err() == nil {
 		r.logger.WarnContext(ctx, "the outbox could not be widened; plans for it may be poor until it is vacuumed", "error", err)
 	}
-	wake := make(chan struct{}, 1)
-	deaf := r.listen(ctx, wake)
+	deaf := r.listen(ctx)
+	r.told.begin()
+	defer func() {
+		r.tidying <- struct{}{} // waits for the vacuum, which ends with ctx
+		<-r.tidying
+	}()
 	sweep := time.NewTimer(0)
 	defer sweep.Stop()
 
@@ -85,24 +97,28 @@ func (r *Relay) Run(ctx context.Context) {
 		swept := false
 		select {
 		case <-ctx.Done():
+			r.leave(ctx)
 			if deaf != nil {
 				<-deaf
 			}
 			return
 		case <-deaf:
 			deaf = nil
-		case <-wake:
+		case <-r.wake:
 		case <-sweep.C:
 			swept = true
 			if deaf == nil {
-				deaf = r.listen(ctx, wake)
+				deaf = r.listen(ctx)
 			}
 		}
-		calm, brought, more := r.pass(ctx, swept)
+		r.told.passBegins(time.Now())
+		calm, brought, more, err := r.pass(ctx, swept)
+		r.told.passEnds(err == nil)
+		r.tidy(ctx, len(brought))
 		if more {
-			rouse(wake)
+			rouse(r.wake)
 		} else {
-			rest(ctx, min(time.Duration(brought)*restEach, restMost))
+			r.rest(ctx, brought)
 		}
 		hurry := !calm || deaf == nil
 		switch {
@@ -115,44 +131,31 @@ func (r *Relay) Run(ctx context.Context) {
 	}
 }
 
-// listen wakes the relay at each publish until the connection is lost, which closes the channel it returns. The first
-// wake comes as soon as it listens, for what was published before.
-func (r *Relay) listen(ctx context.Context, wake chan<- struct{}) <-chan struct{} {
-	deaf := make(chan struct{})
-	go func() {
-		defer close(deaf)
-		err := store.Listen(ctx, r.pool, channel, func(string) { rouse(wake) })
-		if ctx.Err() == nil {
-			r.logger.WarnContext(ctx, "the relay lost its notifications and sweeps until it has them again", "error", err)
-		}
-	}()
-	return deaf
-}
-
-func rouse(wake chan<- struct{}) {
-	select {
-	case wake <- struct{}{}:
-	default: // A wake that waits already covers this one.
-	}
-}
-
-func rest(ctx context.Context, d time.Duration) {
-	if d <= 0 {
+// tidy has the outbox vacuumed once in a while. Where another relay is at it, or the role does not own the table, Postgres passes over it.
+func (r *Relay) tidy(ctx context.Context, brought int) {
+	if r.passed += brought; r.passed < tidyAfter {
 		return
 	}
-	t := time.NewTimer(d)
-	defer t.Stop()
 	select {
-	case <-t.C:
-	case <-ctx.Done():
+	case r.tidying <- struct{}{}:
+		r.passed = 0
+	default: // It is at it still.
+		return
 	}
+	go func() {
+		defer func() { <-r.tidying }()
+		ctx, cancel := context.WithTimeout(ctx, tidyTimeout)
+		defer cancel()
+		if _, err := r.pool.Exec(ctx, `vacuum (skip_locked, parallel 0) event_outbox`); err != nil && ctx.Err() == nil {
+			r.logger.WarnContext(ctx, "the outbox could not be vacuumed; it is looked after less often", "error", err)
+		}
+	}()
 }
 
 // pass gives one turn to what is new and, with a sweep, to what failed before, so that neither can keep the other away. It
-// reports whether nothing is left that failed, how many new events it brought, and whether more may be there.
-func (r *Relay) pass(ctx context.Context, sweep bool) (calm bool, brought int, more bool) {
+// reports whether nothing is left that failed, which new events it brought, and whether more may be there. An error is in the log.
+func (r *Relay) pass(ctx context.Context, sweep bool) (calm bool, brought []outboxRow, more bool, err error) {
 	failing := false
-	var err error
 	if sweep {
 		failing, err = r.relayFailed(ctx)
 	}
@@ -164,7 +167,7 @@ func (r *Relay) pass(ctx context.Context, sweep bool) (calm bool, brought int, m
 	if err != nil && ctx.Err() == nil {
 		r.logger.ErrorContext(ctx, "the relay stopped short and goes on with the next sweep", "error", err)
 	}
-	return err == nil && !failing, brought, more && err == nil
+	return err == nil && !failing, brought, more && err == nil, err
 }
 
 // Sweep hands over everything that is due now and reports whether events that failed wait for a later turn. An error is
@@ -178,14 +181,14 @@ func (r *Relay) Sweep(ctx context.Context) (failing bool, err error) {
 	return r.relayFailed(ctx)
 }
 
-// relayFresh hands over events that never failed: one turn of them. It reports how many there were, whether there may be more, and
-// whether some failed now and wait.
-func (r *Relay) relayFresh(ctx context.Context) (n int, more, failing bool, err error) {
-	claimed, more, err := r.relayTurn(ctx)
+// relayFresh hands over events that never failed: one turn of them. It returns those, and whether there may be more, and whether some
+// failed now and wait.
+func (r *Relay) relayFresh(ctx context.Context) (claimed []outboxRow, more, failing bool, err error) {
+	claimed, more, err = r.relayTurn(ctx)
 	if err != nil && len(claimed) > 0 && blamesEvent(ctx, err) {
 		failing, err = r.relayEach(ctx, claimed)
 	}
-	return len(claimed), more, failing || err != nil, err
+	return claimed, more, failing || err != nil, err
 }
 
 // relayFailed gives those that failed before and are due another turn, and reports whether any are left.
@@ -204,9 +207,13 @@ func (r *Relay) relayTurn(ctx context.Context) (claimed []outboxRow, more bool, 
 	defer cancel()
 	err = store.InAsyncTx(ctx, r.pool, func(tx pgx.Tx) error {
 		var last string
-		claimed, last, more, err = claimTurnTx(ctx, tx, r.behind, r.batch)
+		var busy bool
+		claimed, last, more, busy, err = claimTurnTx(ctx, tx, r.behind, r.batch)
 		if err != nil {
 			return err
+		}
+		if busy {
+			time.AfterFunc(restMost, func() { rouse(r.wake) })
 		}
 		r.behind = last
 		return r.handOverTx(ctx, tx, claimed)

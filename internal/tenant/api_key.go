@@ -40,7 +40,7 @@ type APIKey struct {
 	// CreatedBy is the name of whoever made it.
 	CreatedBy string
 	CreatedAt time.Time
-	// LastUsedAt is exact to the minute.
+	// LastUsedAt is some 75 s behind at most.
 	LastUsedAt *time.Time
 	RevokedAt  *time.Time
 }
