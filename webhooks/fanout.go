@@ -240,8 +240,8 @@ func lockedEndpointsTx(ctx context.Context, tx pgx.Tx, project string, ids ...st
 }
 
 // readEndpoints lists a project's endpoints, or some of them, oldest first, with the state of their windows. Whether more waits is asked in an
-// order that only an index of what waits has: by the statistics nearly all tasks may wait, for this endpoint or another, and the table would be
-// read as a whole to meet the first.
+// order that only an index of what waits has, and of a range of endpoints, since of a single one any index has it: by the statistics nearly all
+// tasks may wait, for this endpoint or another, and the table would be read as a whole to meet the first.
 func readEndpoints(batch *pgx.Batch, project string, ids []string, endpoints *[]fanoutEndpoint) {
 	batch.Queue(`
 		select e.id, e.url, coalesce(e.subscriber, '') as subscriber, e.event_types, e.disabled_at is not null as disabled,

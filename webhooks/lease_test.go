@@ -16,10 +16,15 @@ func laneRow(t *testing.T) (tx pgx.Tx, project, endpoint string) {
 	t.Helper()
 	tx = storetest.Tx(t, jobs.MigrateDSN)
 	project, endpoint = "project_"+t.Name(), "endpoint_"+t.Name()
+	insertLane(t, tx, project, endpoint)
+	return tx, project, endpoint
+}
+
+func insertLane(t *testing.T, tx pgx.Tx, project, endpoint string) {
+	t.Helper()
 	run(t, tx, `insert into projects (id, name) values ($1, 'Shop')`, project)
 	run(t, tx, `insert into endpoints (id, project_id, url) values ($1, $2, 'https://example.com/')`, endpoint, project)
 	run(t, tx, `insert into endpoint_lanes (endpoint_id, project_id) values ($1, $2)`, endpoint, project)
-	return tx, project, endpoint
 }
 
 func run(t *testing.T, tx pgx.Tx, sql string, args ...any) {

@@ -129,8 +129,8 @@ func readBacklogs(ctx context.Context, db store.DB, now time.Time, endpointIDs [
 		       e.paused_at is not null or coalesce(l.pause_until > @now, false) as held,
 		       l.failing_since is not null as failing, l.last_failure_at,
 		       coalesce(n.id, '') as holder,
-		       l.failing_since is not null and coalesce((select true from river_job j where j.endpoint_id = b.endpoint_id and j.state in ('available', 'running') limit 1), false) as queued,
-		       l.failing_since is not null and coalesce((select true from river_job j where j.endpoint_id = b.endpoint_id and j.state = 'scheduled' limit 1), false) as cooling
+		       l.failing_since is not null and exists (select from river_job j where j.endpoint_id = b.endpoint_id and j.state in ('available', 'running')) as queued,
+		       l.failing_since is not null and exists (select from river_job j where j.endpoint_id = b.endpoint_id and j.state = 'scheduled') as cooling
 		from unnest(@ids::text[]) as b (endpoint_id)
 		left join endpoints e on e.id = b.endpoint_id
 		left join endpoint_lanes l on l.endpoint_id = b.endpoint_id

@@ -21,9 +21,7 @@ func TestFanout_AnotherEndpointsBacklogIsNotRead(t *testing.T) {
 	}
 	defer func() { _ = tx.Rollback(t.Context()) }() // The test has seen what it wants.
 	for _, name := range []string{"busy", "calm"} {
-		run(t, tx, `insert into projects (id, name) values ($1, $1)`, "project_"+name)
-		run(t, tx, `insert into endpoints (id, project_id, url) values ($1, $2, 'https://example.com/')`, "endpoint_"+name, "project_"+name)
-		run(t, tx, `insert into endpoint_lanes (endpoint_id, project_id) values ($1, $2)`, "endpoint_"+name, "project_"+name)
+		insertLane(t, tx, "project_"+name, "endpoint_"+name)
 	}
 	run(t, tx, `
 		insert into river_job (kind, max_attempts, args, metadata, queue, state)

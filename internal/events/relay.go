@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// channel is what the trigger on events notifies, with the project that published.
+	// channel is what the trigger on events notifies, with the mark of the project that published (markOf).
 	channel = "entrega_event"
 	// defaultBatch is how many events one transaction hands over.
 	defaultBatch = 100

@@ -106,6 +106,31 @@ func TestPublisher_TellsTheRelayOfItsProcessAndNoOther(t *testing.T) {
 	}
 }
 
+// TestPublisher_TellsTheRelayAlsoWhereTheAnswerIsAnError: all may be stored, and only the answer lost.
+func TestPublisher_TellsTheRelayAlsoWhereTheAnswerIsAnError(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.exec(t, `create function refuse() returns trigger language plpgsql as $$ begin raise exception 'no room'; end $$`)
+	b.exec(t, `create trigger refuse before insert on events for each row execute function refuse()`)
+	r := b.newRelay(t, 0)
+	r.told.begin()
+	p := NewPublisher(PublisherOptions{Pool: b.pool, Relay: r})
+	told := func() bool {
+		select {
+		case <-r.wake:
+			return true
+		default:
+			return false
+		}
+	}
+	if _, err := p.Publish(b.ctx, b.project, "", newOrder("single")); err == nil || !told() {
+		t.Errorf("an event: %v, and the relay is not told", err)
+	}
+	if _, err := p.PublishBatch(b.ctx, b.project, []New{newOrder("batch")}); err == nil || !told() {
+		t.Errorf("a batch: %v, and the relay is not told", err)
+	}
+}
+
 func TestRelay_ARestAfterManyEventsOfOneEndsForAnother(t *testing.T) {
 	t.Parallel()
 	crowd := make([]outboxRow, crowdFrom)
