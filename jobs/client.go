@@ -39,6 +39,7 @@ type Client struct {
 	beforeRetry func(ctx context.Context, tx pgx.Tx, task Task) error
 	now         func() time.Time
 	counts      countCache
+	starter     *starter
 }
 
 // NewClient makes a Client on the pool.
@@ -51,7 +52,7 @@ func NewClient(o ClientOptions) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make River's insert client: %w", err)
 	}
-	return &Client{pool: o.Pool, river: rc, policies: o.Policies, beforeRetry: o.BeforeRetry, now: o.Now}, nil
+	return &Client{pool: o.Pool, river: rc, policies: o.Policies, beforeRetry: o.BeforeRetry, now: o.Now, starter: newStarter(o.Pool, o.Logger)}, nil
 }
 
 // Policies are the policies that this client's tasks live by.
@@ -76,6 +77,8 @@ type Insert struct {
 	Trigger Trigger
 	// Queue takes the place of the kind's; empty leaves that.
 	Queue string
+	// Here, where many are inserted, starts the task on this node where a worker is free, instead of making it due.
+	Here bool
 	// Unique makes a second insert with the same arguments, while the first is unfinished, a no-op.
 	Unique bool
 }

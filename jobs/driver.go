@@ -29,24 +29,43 @@ type driver struct {
 	pool    *pgxpool.Pool
 	log     *slog.Logger
 	nodeID  string
-	queue   string
 	claimer Claimer
-	// due is set when something was put into the queue.
-	due *atomic.Bool
-	// wake makes River fetch; again is readable when it should.
-	wake  []byte
-	again chan struct{}
+	starter *starter
+	// own and shared are its own queue and the one of all nodes.
+	own, shared *feed
 	// restUntil is when the next claim may come, for the goroutine that fetches.
 	restUntil time.Time
 	gate      *store.Gate
 	completed *completed
 }
 
-func newDriver(o WorkerOptions, nodeID string) *driver {
-	d := &driver{Driver: riverpgxv5.New(o.Pool), pool: o.Pool, log: o.Logger, nodeID: nodeID, queue: NodeQueue(QueueWebhook, nodeID),
-		claimer: o.Claimer, gate: o.Gate, due: new(atomic.Bool), again: make(chan struct{}, 1), completed: &completed{rows: map[int64]*rivertype.JobRow{}}}
+// feed is one queue that is fed from more than its table.
+type feed struct {
+	name string
+	// due is set when something was put into the queue.
+	due atomic.Bool
+	// wake makes River fetch; again is readable when it should.
+	wake  string
+	again chan struct{}
+
+	// What follows is for the one goroutine that fetches. askedAt is when it last asked what is due. othersNext says that what was started
+	// came first, and brought something; claimsNext says that of what is due.
+	askedAt                time.Time
+	othersNext, claimsNext bool
+}
+
+func newFeed(name string) *feed {
 	// A map of strings can be encoded.
-	d.wake, _ = json.Marshal(map[string]string{"queue": d.queue})
+	wake, _ := json.Marshal(map[string]string{"queue": name})
+	return &feed{name: name, wake: string(wake), again: make(chan struct{}, 1)}
+}
+
+func newDriver(o WorkerOptions, nodeID string) *driver {
+	d := &driver{Driver: riverpgxv5.New(o.Pool), pool: o.Pool, log: o.Logger, nodeID: nodeID, claimer: o.Claimer, gate: o.Gate,
+		own: newFeed(NodeQueue(QueueWebhook, nodeID)), shared: newFeed(QueueWebhook), completed: &completed{rows: map[int64]*rivertype.JobRow{}}}
+	if o.Client != nil {
+		d.starter = o.Client.starter
+	}
 	return d
 }
 
@@ -68,54 +87,108 @@ func (d *driver) GetListener(params *riverdriver.GetListenenerParams) riverdrive
 type executor struct {
 	riverdriver.Executor
 	driver *driver
-	// askedAt is when it was last asked what is due in the node's own queue; claimsNext says that this came first, and brought something.
-	askedAt    time.Time
-	claimsNext bool
 }
 
 // JobGetAvailable fetches. River's producer of a queue is one goroutine.
 func (e *executor) JobGetAvailable(ctx context.Context, params *riverdriver.JobGetAvailableParams) (*riverdriver.JobGetAvailableResult, error) {
 	d := e.driver
-	switch {
-	case d.claimer == nil || params.Queue != d.queue && params.Queue != QueueWebhook:
+	f := d.feed(params.Queue)
+	if f == nil {
 		return e.Executor.JobGetAvailable(ctx, params)
-	case params.Queue == QueueWebhook:
-		got, err := fetch(ctx, d.pool, d.nodeID, params.Queue, params.MaxToLock, params.MaxAttemptedBy)
-		return got.result(), err
 	}
-	return e.fetchOwn(ctx, params)
+	got, err := e.fetch(ctx, params, f)
+	if err == nil {
+		d.starter.free(f.name, params.MaxToLock-len(got.Jobs))
+	}
+	return got, err
 }
 
-// fetchOwn brings what is due in the node's own queue, or what the node may claim: what is due does not wait until many are claimed, nor
-// the other way round.
-func (e *executor) fetchOwn(ctx context.Context, params *riverdriver.JobGetAvailableParams) (*riverdriver.JobGetAvailableResult, error) {
+// feed is the queue of that name, if it is one of those that are fed.
+func (d *driver) feed(queue string) *feed {
+	switch {
+	case d.claimer == nil:
+		return nil
+	case queue == d.own.name:
+		return d.own
+	case queue == d.shared.name:
+		return d.shared
+	default:
+		return nil
+	}
+}
+
+// fetch brings what was started, what is due, or what the node may claim: none of them waits until there is no more of another.
+func (e *executor) fetch(ctx context.Context, params *riverdriver.JobGetAvailableParams, f *feed) (*riverdriver.JobGetAvailableResult, error) {
 	d := e.driver
-	if e.claimsNext {
-		e.claimsNext = false
+	if !f.othersNext {
+		if rows := d.starter.take(f.name, params.MaxToLock); len(rows) > 0 {
+			f.othersNext = true
+			if f.due.Load() || d.starter.waits(f.name) {
+				f.rouse()
+			}
+			return begun{jobs: rows}.result(), nil
+		}
+	}
+	f.othersNext = false
+	got, err := e.fetchDue(ctx, params, f)
+	if err != nil {
+		return nil, err
+	}
+	if d.starter.waits(f.name) {
+		if len(got.Jobs) == 0 {
+			return begun{jobs: d.starter.take(f.name, params.MaxToLock)}.result(), nil
+		}
+		f.rouse()
+	}
+	return got, nil
+}
+
+// fetchDue brings what is due, or in the node's own queue what it may claim.
+func (e *executor) fetchDue(ctx context.Context, params *riverdriver.JobGetAvailableParams, f *feed) (*riverdriver.JobGetAvailableResult, error) {
+	d := e.driver
+	if f.claimsNext {
+		f.claimsNext = false
 		if claimed := d.claim(ctx, params.MaxToLock, params.MaxAttemptedBy); len(claimed.jobs) > 0 {
-			if d.due.Load() {
-				d.rouse()
+			if f.due.Load() {
+				f.rouse()
 			}
 			return claimed.result(), nil
 		}
 	}
-	if now := time.Now(); d.due.Swap(false) || now.Sub(e.askedAt) > askedEvery {
-		e.askedAt = now
-		due, err := e.Executor.JobGetAvailable(ctx, params)
+	if now := time.Now(); f.due.Swap(false) || now.Sub(f.askedAt) > askedEvery {
+		f.askedAt = now
+		due, err := e.due(ctx, params, f)
 		if err != nil {
-			d.due.Store(true)
+			f.due.Store(true)
 			return nil, err
 		}
 		if n := len(due.Jobs); n > 0 {
 			if n == params.MaxToLock {
-				d.due.Store(true)
+				f.due.Store(true)
 			}
-			e.claimsNext = true
-			d.rouse()
+			if f == d.own {
+				f.claimsNext = true
+				f.rouse()
+			}
 			return due, nil
 		}
 	}
+	if f != d.own {
+		return begun{}.result(), nil
+	}
 	return d.claim(ctx, params.MaxToLock, params.MaxAttemptedBy).result(), nil
+}
+
+// due asks the table for what is due in a queue.
+func (e *executor) due(ctx context.Context, params *riverdriver.JobGetAvailableParams, f *feed) (*riverdriver.JobGetAvailableResult, error) {
+	if f == e.driver.own {
+		return e.Executor.JobGetAvailable(ctx, params)
+	}
+	got, err := fetch(ctx, e.driver.pool, e.driver.nodeID, f.name, params.MaxToLock, params.MaxAttemptedBy)
+	if err != nil {
+		return nil, err
+	}
+	return got.result(), nil
 }
 
 // result is begun in River's terms.
@@ -127,11 +200,18 @@ func (b begun) result() *riverdriver.JobGetAvailableResult {
 	return r
 }
 
-// rouse makes River fetch from the node's own queue soon.
-func (d *driver) rouse() {
+// rouse makes River fetch from the queue soon.
+func (f *feed) rouse() {
 	select {
-	case d.again <- struct{}{}:
+	case f.again <- struct{}{}:
 	default: // It is about to.
+	}
+}
+
+// rouse makes River fetch from a queue soon, if it is one of those that are fed.
+func (d *driver) rouse(queue string) {
+	if f := d.feed(queue); f != nil {
+		f.rouse()
 	}
 }
 
@@ -145,7 +225,7 @@ func (d *driver) claim(ctx context.Context, most, keepBy int) begun {
 	if len(claims) == 0 {
 		return begun{}
 	}
-	got, done, err := claim(ctx, d.pool, d.nodeID, d.queue, most, keepBy, claims)
+	got, done, err := claim(ctx, d.pool, d.nodeID, d.own.name, most, keepBy, claims)
 	if err != nil {
 		d.log.WarnContext(ctx, "what waits for the lanes here could not be claimed; it is promoted instead", "error", err)
 		done = done[:0]
@@ -157,7 +237,7 @@ func (d *driver) claim(ctx context.Context, most, keepBy int) begun {
 	if len(got.jobs) > 0 && d.gate.Courteous() {
 		rest := store.Rest(time.Since(start))
 		d.restUntil = time.Now().Add(rest)
-		time.AfterFunc(rest, d.rouse)
+		time.AfterFunc(rest, d.own.rouse)
 	}
 	return got
 }
@@ -243,17 +323,22 @@ func (l *listener) WaitForNotification(ctx context.Context) (*riverdriver.Notifi
 		l.reading = nil
 		return a.note, a.err
 	case <-l.wanted:
-	case <-l.driver.again:
+	case <-l.driver.own.again:
+	case <-l.driver.shared.again:
+		return &riverdriver.Notification{Topic: insertTopic, Payload: l.driver.shared.wake}, nil
 	}
-	return &riverdriver.Notification{Topic: insertTopic, Payload: string(l.driver.wake)}, nil
+	return &riverdriver.Notification{Topic: insertTopic, Payload: l.driver.own.wake}, nil
 }
 
-// note looks whether something is due in the node's own queue.
+// note looks whether something is due in a queue that is fed.
 func (l *listener) note(n *riverdriver.Notification) {
 	var of struct {
 		Queue string `json:"queue"`
 	}
-	if n.Topic == insertTopic && json.Unmarshal([]byte(n.Payload), &of) == nil && of.Queue == l.driver.queue {
-		l.driver.due.Store(true)
+	if n.Topic != insertTopic || json.Unmarshal([]byte(n.Payload), &of) != nil {
+		return
+	}
+	if f := l.driver.feed(of.Queue); f != nil {
+		f.due.Store(true)
 	}
 }

@@ -69,23 +69,23 @@ func TestListener_TellsOfWhatTheNodeWants(t *testing.T) {
 	if err != nil || n.Topic != "river_insert" || n.Payload != `{"queue":"webhook_of_node_a"}` {
 		t.Fatalf("a wish brought %+v, %v", n, err)
 	}
-	if d.due.Load() {
+	if d.own.due.Load() {
 		t.Error("a wish makes nothing due")
 	}
 	for range 3 {
-		d.rouse()
+		d.own.rouse()
 		if n, err := l.WaitForNotification(t.Context()); err != nil || n.Payload != `{"queue":"webhook_of_node_a"}` {
 			t.Fatalf("to be roused brought %+v, %v", n, err)
 		}
 	}
 
 	notes <- &riverdriver.Notification{Topic: "river_insert", Payload: `{"queue":"webhook_of_node_b"}`}
-	if n, err = l.WaitForNotification(t.Context()); err != nil || n.Payload != `{"queue":"webhook_of_node_b"}` || d.due.Load() {
-		t.Errorf("a notification for another node brought %+v, %v, due %t", n, err, d.due.Load())
+	if n, err = l.WaitForNotification(t.Context()); err != nil || n.Payload != `{"queue":"webhook_of_node_b"}` || d.own.due.Load() {
+		t.Errorf("a notification for another node brought %+v, %v, due %t", n, err, d.own.due.Load())
 	}
 	notes <- &riverdriver.Notification{Topic: "river_insert", Payload: `{"queue":"webhook_of_node_a"}`}
-	if n, err = l.WaitForNotification(t.Context()); err != nil || n == nil || !d.due.Load() {
-		t.Errorf("a notification for this node brought %+v, %v, due %t", n, err, d.due.Load())
+	if n, err = l.WaitForNotification(t.Context()); err != nil || n == nil || !d.own.due.Load() {
+		t.Errorf("a notification for this node brought %+v, %v, due %t", n, err, d.own.due.Load())
 	}
 
 	if n := waits.Load(); n != 2 {
@@ -134,7 +134,7 @@ func TestFetch_WhatIsDueComesBeforeWhatIsClaimedAndByTurns(t *testing.T) {
 	}
 	roused := func() bool {
 		select {
-		case <-d.again:
+		case <-d.own.again:
 			return true
 		default:
 			return false
@@ -147,7 +147,7 @@ func TestFetch_WhatIsDueComesBeforeWhatIsClaimedAndByTurns(t *testing.T) {
 	}
 
 	first := insert()
-	d.due.Store(true)
+	d.own.due.Store(true)
 	if diff := cmp.Diff([]int64{first}, fetch()); diff != "" {
 		t.Errorf("the first fetch (-want +got):\n%s", diff)
 	}
@@ -155,7 +155,7 @@ func TestFetch_WhatIsDueComesBeforeWhatIsClaimedAndByTurns(t *testing.T) {
 		t.Error("nobody is roused to claim")
 	}
 	second := insert()
-	d.due.Store(true)
+	d.own.due.Store(true)
 	if diff := cmp.Diff(waiting[:1], fetch()); diff != "" {
 		t.Errorf("the second fetch (-want +got):\n%s", diff)
 	}

@@ -176,6 +176,7 @@ func (w *Worker) Start(ctx context.Context) error {
 	if err := w.river.Start(context.WithoutCancel(ctx)); err != nil {
 		return fmt.Errorf("start River: %w", err)
 	}
+	w.client.starter.open(w.node.ID, w.driver.rouse)
 	beatCtx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	w.stop, w.beat = stop, make(chan struct{})
 	go func() {
@@ -188,6 +189,7 @@ func (w *Worker) Start(ctx context.Context) error {
 // Stop fetches nothing more, gives what runs 20 s to finish, then cancels it without spending an attempt, and leaves the list of nodes.
 // The context bounds the waiting.
 func (w *Worker) Stop(ctx context.Context) error {
+	w.client.starter.close(ctx)
 	err := w.river.Stop(ctx)
 	w.stop()
 	<-w.beat

@@ -69,7 +69,7 @@ type Deliverer struct {
 	userAgent string
 	now       func() time.Time
 	targets   *targets
-	contents  *store.Loader[contentKey, content]
+	contents  *contents
 	briefings *store.Loader[laneKey, briefing]
 	lanes     *lanes
 	fanouts   turns // by project
@@ -95,9 +95,7 @@ func NewDeliverer(o DelivererOptions) *Deliverer {
 	d := &Deliverer{pool: o.Pool, client: o.Client, door: o.Door, log: o.Logger, gate: o.Gate, nodeID: o.NodeID, userAgent: "Entrega/" + o.Version,
 		now: o.Now, targets: newTargets(o.Pool, o.Box), wanting: map[string]bool{}, wanted: make(chan struct{}, 1),
 		asked: map[string]bool{}, queue: make(chan string, drainedQueue)}
-	d.contents = store.NewLoader(func(ctx context.Context, keys []contentKey) (map[contentKey]content, error) {
-		return readContents(ctx, d.pool, keys)
-	})
+	d.contents = newContents(o.Pool)
 	d.briefings = store.NewLoader(func(ctx context.Context, keys []laneKey) (map[laneKey]briefing, error) {
 		return readBriefings(ctx, d.pool, keys)
 	})

@@ -36,6 +36,8 @@ type fanoutEvent struct {
 	Type       string     `db:"type"`
 	Subscriber string     `db:"subscriber"`
 	ExpiresAt  *time.Time `db:"expires_at"`
+	// Content is for deliveries that start at once; it has no payload where the event did not come alone, or a large one.
+	Content content `db:"-"`
 }
 
 // fanoutEndpoint is what the fan-out needs of an endpoint.
@@ -53,6 +55,8 @@ type fanoutEndpoint struct {
 	Backlog bool `db:"backlog"`
 	// Holder is the live node that works the lane; what it gets need not pass another.
 	Holder string `db:"holder"`
+	// Here says that this node works the lane, or none.
+	Here bool `db:"here"`
 }
 
 // skip says why an endpoint does not get an event; "" is that it does. An event for a subscriber goes to that subscriber's
@@ -95,7 +99,7 @@ func (d *Deliverer) fanout(ctx context.Context, job *jobs.Job[events.FanoutArgs]
 	}
 	defer done()
 	if waited { // Those before may have done all of it.
-		left, err := anyToConsider(ctx, d.pool, job.Args.ProjectID, job.Args.EventIDs)
+		left, err := anyToConsider(ctx, d.pool, job.Args)
 		if err != nil || !left {
 			return err
 		}
@@ -115,48 +119,38 @@ func (d *Deliverer) fanout(ctx context.Context, job *jobs.Job[events.FanoutArgs]
 	}
 }
 
-// fanoutRound is one transaction, on about as many events.
+// fanoutRound is one transaction, on about as many events. It considers the next ones, and completes the task with its own last.
 func (d *Deliverer) fanoutRound(ctx context.Context, job *jobs.Job[events.FanoutArgs], rows int) (endpoints []fanoutEndpoint, finished bool, err error) {
 	defer d.gate.Enter(ctx, rows)()
-	// A commit that a crash of the database undoes leaves the task undone with it. Deliveries are claimed by a later commit.
-	err = store.InAsyncTx(ctx, d.pool, func(tx pgx.Tx) (err error) {
-		endpoints, finished, err = d.fanoutTx(ctx, tx, job)
-		return err
-	})
-	return endpoints, finished, err
-}
-
-// fanoutTx considers the next events, and completes the task with its own last ones. It reads in one round trip and writes in another.
-func (d *Deliverer) fanoutTx(ctx context.Context, tx pgx.Tx, job *jobs.Job[events.FanoutArgs]) (endpoints []fanoutEndpoint, finished bool, err error) {
 	project := job.Args.ProjectID
 	var found []fanoutEvent
-	read := &pgx.Batch{}
-	lockWindows(read, project)
-	readEndpoints(read, project, nil, &endpoints)
-	lockEvents(read, job.Args, job.Number > 1, &found, &finished)
-	if err := tx.SendBatch(ctx, read).Close(); err != nil {
-		return nil, false, fmt.Errorf("read what to consider: %w", err)
-	}
-
-	plan := planFanout(project, found, endpoints, d.now())
-	write := &pgx.Batch{}
-	if err := jobs.InsertManyLater(d.client, write, Deliver, plan.deliveries); err != nil {
-		return nil, false, err
-	}
-	if err := plan.write(write, project); err != nil {
-		return nil, false, err
-	}
-	d.tell(write, endpoints)
-	events.WakeRelays(write, project)
-	if finished {
-		if err := job.CompleteLater(ctx, write); err != nil {
-			return nil, false, err
+	var started *jobs.Started
+	// A commit that a crash of the database undoes leaves the task undone with it. Deliveries are claimed by a later commit, or start with
+	// this one, which waits for the disk then.
+	err = store.InTwoSteps(ctx, d.pool, func(read *pgx.Batch) {
+		lockWindows(read, project)
+		readEndpoints(read, project, d.nodeID, nil, &endpoints)
+		lockEvents(read, job.Args, job.Number > 1, &found, &finished)
+	}, func(write *pgx.Batch) (err error) {
+		plan := planFanout(project, found, endpoints, d.now())
+		if started, err = jobs.InsertManyLater(d.client, write, Deliver, plan.deliveries); err != nil {
+			return err
 		}
-	}
-	if err := tx.SendBatch(ctx, write).Close(); err != nil {
-		return nil, false, fmt.Errorf("make %d deliveries: %w", len(plan.deliveries), err)
-	}
-	return endpoints, finished, nil
+		if err := plan.write(write, project); err != nil {
+			return err
+		}
+		d.tell(write, endpoints)
+		events.WakeRelays(write, project)
+		for _, ev := range found {
+			d.contents.keep(contentKey{project, ev.ID}, ev.Content)
+		}
+		if finished {
+			return job.CompleteLater(ctx, write)
+		}
+		return nil
+	})
+	started.Settle(err)
+	return endpoints, finished, err
 }
 
 // lockWindows makes those who add to the windows of a project's endpoints come one after the other: two at once would each fill the
@@ -191,10 +185,15 @@ func (d *Deliverer) askFor(endpoints []fanoutEndpoint) {
 	}
 }
 
-// anyToConsider reports whether one of some events still waits for its fan-out.
-func anyToConsider(ctx context.Context, db store.DB, project string, ids []string) (left bool, err error) {
-	err = db.QueryRow(ctx, `select exists (
-		select from event_outbox where project_id = $1 and event_id = any($2) and fanned_out_at is not null)`, project, ids).Scan(&left)
+// anyToConsider reports whether events up to the last of a task's own still wait for their fan-out. It asks for the first of the project,
+// since the ids of all that were handed over are in no index.
+func anyToConsider(ctx context.Context, db store.DB, task events.FanoutArgs) (left bool, err error) {
+	if task.Through == 0 {
+		return true, nil
+	}
+	err = db.QueryRow(ctx, `
+		select coalesce((select seq <= $2 from event_outbox where project_id = $1 and fanned_out_at is not null order by seq limit 1), false)`,
+		task.ProjectID, task.Through).Scan(&left)
 	if err != nil {
 		return false, fmt.Errorf("see which events are left: %w", err)
 	}
@@ -209,19 +208,26 @@ func lockEvents(batch *pgx.Batch, task events.FanoutArgs, noMore bool, found *[]
 		with room as materialized (
 			select greatest(1, least($3, $6 / greatest(1, count(*)))) as most from endpoints where project_id = $1 and deleted_at is null
 		)
-		select e.seq, e.id, e.type, coalesce(e.subscriber, '') as subscriber, e.expires_at, (select most from room) as most
+		select e.seq, e.id, e.type, coalesce(e.subscriber, '') as subscriber, e.expires_at, (select most from room) as most,
+		       coalesce(e.occurred_at, e.created_at) as at, case when $8 and octet_length(e.data) <= $9 then e.data end as data
 		from event_outbox w join events e on e.seq = w.seq
 		where w.project_id = $1 and w.fanned_out_at is not null
 		  and (not $4 or w.seq <= $7)
 		  and (w.fanned_out_at > now() - $5::interval or w.event_id = any($2))
 		order by w.seq limit (select most from room) for update of w`,
-		task.ProjectID, task.EventIDs, fanoutMost, noMore && task.Through > 0, fanoutSoon, fanoutDeliveries, task.Through).Query(func(rows pgx.Rows) error {
-		var ev fanoutEvent
+		task.ProjectID, task.EventIDs, fanoutMost, noMore && task.Through > 0, fanoutSoon, fanoutDeliveries, task.Through,
+		len(task.EventIDs) <= fewEvents, keptPayload).Query(func(rows pgx.Rows) error {
 		most := 1
-		_, err := pgx.ForEachRow(rows, []any{&ev.Seq, &ev.ID, &ev.Type, &ev.Subscriber, &ev.ExpiresAt, &most}, func() error {
+		for rows.Next() {
+			var ev fanoutEvent
+			c := &ev.Content
+			if err := rows.Scan(&ev.Seq, &ev.ID, &ev.Type, &ev.Subscriber, &ev.ExpiresAt, &most, &c.at, &c.data); err != nil {
+				return err
+			}
+			c.typ, c.expiresAt = ev.Type, orZero(ev.ExpiresAt)
 			*found = append(*found, ev)
-			return nil
-		})
+		}
+		err := rows.Err()
 		*last = len(*found) < most || task.Through > 0 && (*found)[len(*found)-1].Seq >= task.Through
 		return err
 	})
@@ -232,7 +238,7 @@ func lockedEndpointsTx(ctx context.Context, tx pgx.Tx, project string, ids ...st
 	var endpoints []fanoutEndpoint
 	batch := &pgx.Batch{}
 	lockWindows(batch, project)
-	readEndpoints(batch, project, ids, &endpoints)
+	readEndpoints(batch, project, "", ids, &endpoints)
 	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
 		return nil, fmt.Errorf("list endpoints to deliver to: %w", err)
 	}
@@ -242,18 +248,18 @@ func lockedEndpointsTx(ctx context.Context, tx pgx.Tx, project string, ids ...st
 // readEndpoints lists a project's endpoints, or some of them, oldest first, with the state of their windows. Whether more waits is asked in an
 // order that only an index of what waits has, and of a range of endpoints, since of a single one any index has it: by the statistics nearly all
 // tasks may wait, for this endpoint or another, and the table would be read as a whole to meet the first.
-func readEndpoints(batch *pgx.Batch, project string, ids []string, endpoints *[]fanoutEndpoint) {
+func readEndpoints(batch *pgx.Batch, project, node string, ids []string, endpoints *[]fanoutEndpoint) {
 	batch.Queue(`
 		select e.id, e.url, coalesce(e.subscriber, '') as subscriber, e.event_types, e.disabled_at is not null as disabled,
 		       e.paused_at is not null as held, l.failing_since is not null as failing,
 		       (select count(*) from (select from river_job j where j.endpoint_id = e.id
 		                              and j.state in ('available', 'running', 'scheduled', 'retryable') limit $2) w) as queued,
 		       coalesce((select true from river_job j where j.endpoint_id between e.id and e.id and j.state = 'pending' order by j.endpoint_id, j.id limit 1), false) as backlog,
-		       coalesce(n.id, '') as holder
+		       coalesce(n.id, '') as holder, coalesce(n.id = $5, true) as here
 		from endpoints e join endpoint_lanes l on l.endpoint_id = e.id
 		left join nodes n on n.id = l.holder and l.busy_until > now() and n.seen_at > now() - make_interval(secs => $3)
 		where e.project_id = $1 and e.deleted_at is null and (coalesce(cardinality($4::text[]), 0) = 0 or e.id = any($4))
-		order by e.created_at, e.id`, project, laneWindow, nodeDeadAfter.Seconds(), ids).Query(func(rows pgx.Rows) (err error) {
+		order by e.created_at, e.id`, project, laneWindow, nodeDeadAfter.Seconds(), ids, node).Query(func(rows pgx.Rows) (err error) {
 		*endpoints, err = pgx.CollectRows(rows, pgx.RowToStructByName[fanoutEndpoint])
 		return err
 	})

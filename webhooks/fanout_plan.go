@@ -18,6 +18,9 @@ type fanoutPlan struct {
 	missed     []missedEvent
 }
 
+// startFew is how many deliveries at most start at once to an endpoint whose lane nobody works: their workers get it.
+const startFew = 4
+
 // fanoutOutcome is what is noted beside one event.
 type fanoutOutcome struct {
 	seq        int64
@@ -44,7 +47,9 @@ func planFanout(project string, found []fanoutEvent, endpoints []fanoutEndpoint,
 			skipped := events.SkippedEndpoint{ID: ep.ID, Reason: string(reason)}
 			switch reason {
 			case "":
-				plan.deliveries = append(plan.deliveries, ep.delivery(project, ev, jobs.TriggerSchedule, now))
+				item := ep.delivery(project, ev, jobs.TriggerSchedule, now)
+				item.Here = ep.Here && (ep.Holder != "" || ep.Queued <= startFew)
+				plan.deliveries = append(plan.deliveries, item)
 				outcome.deliveries++
 				continue
 			case SkipDisabled:

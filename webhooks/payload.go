@@ -3,6 +3,7 @@ package webhooks
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"entrega/internal/events"
@@ -21,6 +22,56 @@ type content struct {
 	data      []byte // nil when it is larger than keptPayload
 	at        time.Time
 	expiresAt time.Time
+}
+
+const (
+	// keepFor is how long what a fan-out read of an event is kept for the deliveries that start with it; keepMost is of how many.
+	keepFor  = time.Second
+	keepMost = 256
+)
+
+// contents are read in groups. Those of events that came alone are read by their fan-out already. It is safe for concurrent use.
+type contents struct {
+	loader *store.Loader[contentKey, content]
+
+	mu   sync.Mutex
+	kept map[contentKey]content
+}
+
+func newContents(db store.DB) *contents {
+	return &contents{kept: map[contentKey]content{}, loader: store.NewLoader(func(ctx context.Context, keys []contentKey) (map[contentKey]content, error) {
+		return readContents(ctx, db, keys)
+	})}
+}
+
+// get returns what a delivery needs of an event and reports whether there is such an event.
+func (c *contents) get(ctx context.Context, key contentKey) (v content, found bool, err error) {
+	c.mu.Lock()
+	v, found = c.kept[key]
+	c.mu.Unlock()
+	if found {
+		return v, true, nil
+	}
+	return c.loader.Get(ctx, key)
+}
+
+// keep remembers an event for a moment, if its payload is there.
+func (c *contents) keep(key contentKey, v content) {
+	if v.data == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.kept) < keepMost {
+		c.kept[key] = v
+		time.AfterFunc(keepFor, func() { c.forget(key) })
+	}
+}
+
+func (c *contents) forget(key contentKey) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.kept, key)
 }
 
 // readContentsByID asks for each event by its id. It is written so that only the index of ids fits: the database keeps the plan that it

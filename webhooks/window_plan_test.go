@@ -39,7 +39,7 @@ func TestFanout_AnotherEndpointsBacklogIsNotRead(t *testing.T) {
 		t.Helper()
 		var endpoints []fanoutEndpoint
 		batch := &pgx.Batch{}
-		readEndpoints(batch, project, nil, &endpoints)
+		readEndpoints(batch, project, "", nil, &endpoints)
 		if err := tx.SendBatch(t.Context(), batch).Close(); err != nil {
 			t.Fatal(err)
 		}

@@ -39,16 +39,22 @@ const (
 	leastShare   = 10
 	// projectWindow is how many events of a project may wait for their fan-out at once. What is beyond waits in the outbox, where
 	// it is nobody else's concern.
-	projectWindow = 2000
+	projectWindow = 500
 	// windowFor is how long an event counts that was handed over and never considered.
 	windowFor = time.Minute
 )
 
-// claimTurnTx takes events that wait and never failed, of the projects whose turn it is: those behind a project, in the order of their
+// turn is what one turn of the relay took: the project that had its turn last, whether more may wait that no notification tells of, and
+// whether another relay is at a project whose turn it would be: what that one does not see yet, nobody is told of again.
+type turn struct {
+	claimed    []outboxRow
+	last       string
+	more, busy bool
+}
+
+// claimTurn takes events that wait and never failed, of the projects whose turn it is: those behind a project, in the order of their
 // ids, and the first ones again after the last. Each brings its share of limit, first published first, as far as its window has room.
-// They are marked as handed over; the caller hands them over in the same transaction. It returns the project that had its turn last,
-// whether more may wait that no notification tells of, and whether another relay is at a project whose turn it would be: what that one does
-// not see yet, nobody is told of again.
+// They are marked as handed over; the caller hands them over in the same transaction.
 //
 // It asks for the mark, never for "after the last sequence number": a transaction that commits late has a lower number than ones already
 // relayed. One relay at a time takes from a project, so that none hands over what comes after before what is before: the projects are
@@ -56,8 +62,8 @@ const (
 //
 // The projects are found by stepping from one to the next along the index, so that one with very many events costs no more than one with
 // a single one.
-func claimTurnTx(ctx context.Context, tx pgx.Tx, behind string, limit int) (claimed []outboxRow, last string, more, busy bool, err error) {
-	rows, err := tx.Query(ctx, `
+func claimTurn(batch *pgx.Batch, behind string, limit int, t *turn) {
+	batch.Queue(`
 		with recursive later as (
 			(select project_id as id from event_outbox where fanned_out_at is null and poisoned_at is null and project_id > $1 order by project_id limit 1)
 			union all
@@ -102,26 +108,21 @@ func claimTurnTx(ctx context.Context, tx pgx.Tx, behind string, limit int) (clai
 			       (select count(*) >= $2 from turn) or exists (select from claimed group by place having count(*) >= (select n from share)) as more,
 			       (select count(*) from turn) > (select count(*) from locked) as busy
 		) l left join claimed c on true
-		order by c.place, c.seq`, behind, turnProjects, limit, leastShare, projectWindow, windowFor)
-	if err != nil {
-		return nil, behind, false, false, fmt.Errorf("claim events: %w", err)
-	}
-	last = behind
-	var locked string
-	var seq *int64
-	var project, id *string
-	var failures *int
-	_, err = pgx.ForEachRow(rows, []any{&locked, &more, &busy, &seq, &project, &id, &failures}, func() error {
-		last = cmp.Or(locked, behind)
-		if seq != nil {
-			claimed = append(claimed, outboxRow{Seq: *seq, ProjectID: *project, ID: *id, RelayFailures: *failures})
-		}
-		return nil
+		order by c.place, c.seq`, behind, turnProjects, limit, leastShare, projectWindow, windowFor).Query(func(rows pgx.Rows) error {
+		t.last = behind
+		var locked string
+		var seq *int64
+		var project, id *string
+		var failures *int
+		_, err := pgx.ForEachRow(rows, []any{&locked, &t.more, &t.busy, &seq, &project, &id, &failures}, func() error {
+			t.last = cmp.Or(locked, behind)
+			if seq != nil {
+				t.claimed = append(t.claimed, outboxRow{Seq: *seq, ProjectID: *project, ID: *id, RelayFailures: *failures})
+			}
+			return nil
+		})
+		return err
 	})
-	if err != nil {
-		return nil, behind, false, false, fmt.Errorf("claim events: %w", err)
-	}
-	return claimed, last, more, busy, nil
 }
 
 // WakeRelays tells the relays of events of a project that wait in the outbox, if there are any: a fan-out calls it when it has made

@@ -1,6 +1,7 @@
 package events
 
 import (
+	"context"
 	"io/fs"
 	"testing"
 	"testing/fstest"
@@ -144,7 +145,7 @@ func TestOutbox_NoPlanFollowsWhatTheTableLookedLikeOnce(t *testing.T) {
 		t.Errorf("%d rows are looked at to see that nothing waits", n)
 	}
 	before = looked()
-	claimed, _, _, _, err := claimTurnTx(b.ctx, tx, "", 100)
+	claimed, err := claimTurnTx(b.ctx, tx)
 	if err != nil || len(claimed) != 1 {
 		t.Fatalf("%d events claimed, %v; want the calm project's", len(claimed), err)
 	}
@@ -169,7 +170,7 @@ func TestOutbox_PlansMadeWhileNothingWaitsAreGoodForAFlood(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer func() { _ = tx.Rollback(b.ctx) }() // The test has seen what it wants.
-		rows, _, _, _, err := claimTurnTx(b.ctx, tx, "", 100)
+		rows, err := claimTurnTx(b.ctx, tx)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -185,4 +186,12 @@ func TestOutbox_PlansMadeWhileNothingWaitsAreGoodForAFlood(t *testing.T) {
 	if claimed, scans := claim(); claimed != 100 || scans != 0 {
 		t.Errorf("%d events are claimed and the outbox is read as a whole %d times, want 100 and never", claimed, scans)
 	}
+}
+
+// claimTurnTx takes a turn from the first project on.
+func claimTurnTx(ctx context.Context, tx pgx.Tx) ([]outboxRow, error) {
+	var t turn
+	batch := &pgx.Batch{}
+	claimTurn(batch, "", 100, &t)
+	return t.claimed, tx.SendBatch(ctx, batch).Close()
 }

@@ -205,20 +205,23 @@ func (r *Relay) relayFailed(ctx context.Context) (failing bool, err error) {
 func (r *Relay) relayTurn(ctx context.Context) (claimed []outboxRow, more bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, handOverTimeout)
 	defer cancel()
-	err = store.InAsyncTx(ctx, r.pool, func(tx pgx.Tx) error {
-		var last string
-		var busy bool
-		claimed, last, more, busy, err = claimTurnTx(ctx, tx, r.behind, r.batch)
-		if err != nil {
-			return err
-		}
-		if busy {
+	var t turn
+	var started *jobs.Started
+	err = store.InTwoSteps(ctx, r.pool, func(batch *pgx.Batch) {
+		claimTurn(batch, r.behind, r.batch, &t)
+	}, func(batch *pgx.Batch) (err error) {
+		if t.busy {
 			time.AfterFunc(restMost, func() { rouse(r.wake) })
 		}
-		r.behind = last
-		return r.handOverTx(ctx, tx, claimed)
+		r.behind = t.last
+		started, err = jobs.InsertManyLater(r.client, batch, Fanout, fanouts(t.claimed))
+		return err
 	})
-	return claimed, more && len(claimed) > 0, err
+	started.Settle(err)
+	if err != nil {
+		err = fmt.Errorf("hand over %d events: %w", len(t.claimed), err)
+	}
+	return t.claimed, t.more && len(t.claimed) > 0, err
 }
 
 // relayEach hands rows over one by one, each in its own transaction, so that one which cannot be handed over does not
@@ -244,7 +247,8 @@ func (r *Relay) relayEach(ctx context.Context, rows []outboxRow) (failing bool, 
 func (r *Relay) relayOne(ctx context.Context, row outboxRow) error {
 	ctx, cancel := context.WithTimeout(ctx, handOverTimeout)
 	defer cancel()
-	return store.InTx(ctx, r.pool, func(tx pgx.Tx) error {
+	var started *jobs.Started
+	err := store.InTx(ctx, r.pool, func(tx pgx.Tx) error {
 		err := claimOneTx(ctx, tx, row)
 		if errors.Is(err, store.ErrNotFound) {
 			return nil // Another relay has it, or had it.
@@ -252,17 +256,14 @@ func (r *Relay) relayOne(ctx context.Context, row outboxRow) error {
 		if err != nil {
 			return err
 		}
-		return r.handOverTx(ctx, tx, []outboxRow{row})
+		started, err = jobs.InsertManyTx(ctx, r.client, tx, Fanout, fanouts([]outboxRow{row}))
+		return err
 	})
-}
-
-// handOverTx puts one fan-out task per project into the queue, for rows that the transaction has marked.
-func (r *Relay) handOverTx(ctx context.Context, tx pgx.Tx, rows []outboxRow) error {
-	_, err := jobs.InsertManyTx(ctx, r.client, tx, Fanout, fanouts(rows))
+	started.Settle(err)
 	return err
 }
 
-// fanouts makes one task per project, each with its events in the order of rows.
+// fanouts makes one task per project for rows that the transaction has marked, each with its events in the order of rows.
 func fanouts(rows []outboxRow) []jobs.Item[FanoutArgs] {
 	place := map[string]int{}
 	var items []jobs.Item[FanoutArgs]
@@ -273,7 +274,7 @@ func fanouts(rows []outboxRow) []jobs.Item[FanoutArgs] {
 			place[row.ProjectID] = i
 			items = append(items, jobs.Item[FanoutArgs]{
 				Args:   FanoutArgs{ProjectID: row.ProjectID},
-				Insert: jobs.Insert{ProjectID: row.ProjectID},
+				Insert: jobs.Insert{ProjectID: row.ProjectID, Here: true},
 			})
 		}
 		items[i].Args.EventIDs = append(items[i].Args.EventIDs, row.ID)

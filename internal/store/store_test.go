@@ -57,7 +57,7 @@ func TestInTx_CommitsWhenFnSucceeds(t *testing.T) {
 	}
 }
 
-func TestInAsyncTx_CommitsWithoutWaitingForTheDisk(t *testing.T) {
+func TestInTwoSteps_CommitsWithoutWaitingForTheDiskUnlessAsked(t *testing.T) {
 	t.Parallel()
 	config := storetest.New(t, numbers).Config()
 	config.ConnConfig.RuntimeParams["synchronous_commit"] = "on"
@@ -67,26 +67,73 @@ func TestInAsyncTx_CommitsWithoutWaitingForTheDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer pool.Close()
-	setting := func(db store.DB) (value string) {
-		if err := db.QueryRow(t.Context(), "show synchronous_commit").Scan(&value); err != nil {
+	show := func(batch *pgx.Batch, value *string) {
+		batch.Queue("show synchronous_commit").QueryRow(func(row pgx.Row) error { return row.Scan(value) })
+	}
+	for i, waits := range []bool{false, true} {
+		var first, second, after string
+		err = store.InTwoSteps(t.Context(), pool, func(batch *pgx.Batch) { show(batch, &first) }, func(batch *pgx.Batch) error {
+			if first != "off" {
+				t.Errorf("synchronous_commit is %q in the first step", first)
+			}
+			if waits {
+				store.WaitForDisk(batch)
+			}
+			batch.Queue("insert into numbers (n) values ($1)", i)
+			show(batch, &second)
+			return nil
+		})
+		if err != nil {
 			t.Fatal(err)
 		}
-		return value
-	}
-	err = store.InAsyncTx(t.Context(), pool, func(tx pgx.Tx) error {
-		if got := setting(tx); got != "off" {
-			t.Errorf("synchronous_commit is %s inside", got)
+		if want := map[bool]string{false: "off", true: "on"}[waits]; second != want {
+			t.Errorf("synchronous_commit is %s in the second step, want %s", second, want)
 		}
-		return insert(t, tx, 1)
-	})
+		if err := pool.QueryRow(t.Context(), "show synchronous_commit").Scan(&after); err != nil || after != "on" {
+			t.Errorf("synchronous_commit is %s for whoever has the connection next, %v", after, err)
+		}
+	}
+	if diff := cmp.Diff([]int{0, 1}, stored(t, pool)); diff != "" {
+		t.Errorf("stored (-want +got):\n%s", diff)
+	}
+}
+
+func TestInTwoSteps_RollsBackAndKeepsTheConnection(t *testing.T) {
+	t.Parallel()
+	config := storetest.New(t, numbers).Config()
+	config.MaxConns = 1
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := setting(pool); got != "on" {
-		t.Errorf("synchronous_commit is %s for whoever has the connection next", got)
+	defer pool.Close()
+	session := func() (pid int) {
+		if err := pool.QueryRow(t.Context(), "select pg_backend_pid()").Scan(&pid); err != nil {
+			t.Fatal(err)
+		}
+		return pid
 	}
-	if diff := cmp.Diff([]int{1}, stored(t, pool)); diff != "" {
-		t.Errorf("stored (-want +got):\n%s", diff)
+	before, refused := session(), errors.New("refused")
+	insert := func(batch *pgx.Batch) { batch.Queue("insert into numbers (n) values (1)") }
+	wrong := func(batch *pgx.Batch) { batch.Queue("select 1 / 0") }
+	for name, step := range map[string]struct {
+		first  func(batch *pgx.Batch)
+		second func(batch *pgx.Batch) error
+	}{
+		"a statement of the first step fails":  {func(b *pgx.Batch) { insert(b); wrong(b) }, func(*pgx.Batch) error { t.Error("the second step began"); return nil }},
+		"a statement of the second step fails": {insert, func(b *pgx.Batch) error { wrong(b); return nil }},
+		"the second step refuses":              {insert, func(b *pgx.Batch) error { insert(b); return refused }},
+	} {
+		err := store.InTwoSteps(t.Context(), pool, step.first, step.second)
+		if err == nil || name == "the second step refuses" && !errors.Is(err, refused) {
+			t.Errorf("%s: the error is %v", name, err)
+		}
+		if got := stored(t, pool); len(got) != 0 {
+			t.Errorf("%s: %v is stored", name, got)
+		}
+		if session() != before {
+			t.Errorf("%s: the connection was lost", name)
+		}
 	}
 }
 

@@ -1,0 +1,217 @@
+package jobs
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/riverqueue/river/rivertype"
+)
+
+const (
+	// startWithin is how long a task that was started may wait for a worker of this node, before it is due for all.
+	startWithin = 500 * time.Millisecond
+	// giveBackTimeout bounds giving some back.
+	giveBackTimeout = 5 * time.Second
+)
+
+// starter lets tasks begin on this node with the transaction that makes them: they are stored as running, and when that is committed their
+// workers get them from here. To be found in the table by a fetch takes a notification and a transaction more.
+//
+// What no worker takes soon, as when the queue is paused or the node stops, is given back: it is due then, as if it had never begun. It is
+// safe for concurrent use.
+type starter struct {
+	pool *pgxpool.Pool
+	log  *slog.Logger
+
+	mu   sync.Mutex
+	node string // empty while no worker works
+	wake func(queue string)
+	// room is how many workers of a queue were free when River asked last, less what was started since. waiting has what is committed and
+	// not taken yet.
+	room    map[string]int
+	waiting map[string][]*rivertype.JobRow
+}
+
+func newStarter(pool *pgxpool.Pool, log *slog.Logger) *starter {
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	return &starter{pool: pool, log: log, room: map[string]int{}, waiting: map[string][]*rivertype.JobRow{}}
+}
+
+// open lets tasks start on a node, whose producers are woken by queue.
+func (s *starter) open(node string, wake func(queue string)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.node, s.wake = node, wake
+}
+
+// close gives back what no worker has taken, and lets nothing start any more.
+func (s *starter) close(ctx context.Context) {
+	s.mu.Lock()
+	var left []*rivertype.JobRow
+	for _, rows := range s.waiting {
+		left = append(left, rows...)
+	}
+	s.node, s.waiting = "", map[string][]*rivertype.JobRow{}
+	s.mu.Unlock()
+	s.giveBack(ctx, left)
+}
+
+// reserve returns the node on which a task of a queue may start, or "" where it has no worker free.
+func (s *starter) reserve(queue string) (node string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.node == "" || s.room[queue] <= 0 {
+		return ""
+	}
+	s.room[queue]--
+	return s.node
+}
+
+// free notes how many workers of a queue are free.
+func (s *starter) free(queue string, workers int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.room[queue] = workers - len(s.waiting[queue])
+}
+
+// take returns up to most tasks of a queue that wait for a worker.
+func (s *starter) take(queue string, most int) []*rivertype.JobRow {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	waiting := s.waiting[queue]
+	n := min(most, len(waiting))
+	taken := waiting[:n:n]
+	s.waiting[queue] = waiting[n:]
+	if n == len(waiting) {
+		delete(s.waiting, queue)
+	}
+	return taken
+}
+
+// waits reports whether tasks of a queue wait for a worker.
+func (s *starter) waits(queue string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.waiting[queue]) > 0
+}
+
+// offer hands committed tasks to the workers.
+func (s *starter) offer(rows []*rivertype.JobRow) {
+	queues := map[string]bool{}
+	s.mu.Lock()
+	works, wake := s.node != "", s.wake
+	if works {
+		for _, row := range rows {
+			s.waiting[row.Queue] = append(s.waiting[row.Queue], row)
+			queues[row.Queue] = true
+		}
+	}
+	s.mu.Unlock()
+	if !works {
+		s.giveBack(context.Background(), rows)
+		return
+	}
+	for queue := range queues {
+		wake(queue)
+	}
+	time.AfterFunc(startWithin, func() { s.giveBack(context.Background(), s.untaken(rows)) })
+}
+
+// untaken takes out those of rows that still wait. Their queues start nothing until River asks again.
+func (s *starter) untaken(rows []*rivertype.JobRow) []*rivertype.JobRow {
+	offered := make(map[int64]bool, len(rows))
+	for _, row := range rows {
+		offered[row.ID] = true
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var left []*rivertype.JobRow
+	for queue, waiting := range s.waiting {
+		var keep []*rivertype.JobRow
+		for _, row := range waiting {
+			if offered[row.ID] {
+				left = append(left, row)
+			} else {
+				keep = append(keep, row)
+			}
+		}
+		if len(keep) < len(waiting) {
+			s.waiting[queue], s.room[queue] = keep, 0
+		}
+	}
+	return left
+}
+
+// giveBack makes tasks due that were started and never begun. What it does not reach is found by River's rescuer, minutes later.
+func (s *starter) giveBack(ctx context.Context, rows []*rivertype.JobRow) {
+	if len(rows) == 0 {
+		return
+	}
+	var ids []int64
+	node := rows[0].AttemptedBy[0]
+	for _, row := range rows {
+		ids = append(ids, row.ID)
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveBackTimeout)
+	defer cancel()
+	_, err := s.pool.Exec(ctx, `
+		with back as (
+			update river_job set state = 'available', attempt = 0, attempted_at = null, attempted_by = null
+			where id = any($1) and state = 'running' and attempt = 1 and attempted_by = array[$2]
+			returning queue
+		)
+		select pg_notify(concat(current_schema(), '.river_insert'), json_build_object('queue', queue)::text) from (select distinct queue from back) q`, ids, node)
+	if err != nil {
+		s.log.WarnContext(ctx, "tasks that no worker took could not be given back; they come again in some minutes", "tasks", len(ids), "error", err)
+	}
+}
+
+// Started are tasks that begin on this node with the transaction that makes them. Nil is none.
+type Started struct {
+	starter *starter
+	rows    []*rivertype.JobRow
+}
+
+// add notes one that is about to be stored; its id follows.
+func (s *Started) add(row *rivertype.JobRow) { s.rows = append(s.rows, row) }
+
+// stored takes in what the database made of all that was inserted, in its order; places are those of what was started.
+func (s *Started) stored(rows pgx.Rows, places []int) error {
+	var id int64
+	var at time.Time
+	n, next := 0, 0
+	_, err := pgx.ForEachRow(rows, []any{&id, &at}, func() error {
+		if next < len(places) && places[next] == n {
+			row, begun := s.rows[next], at.UTC()
+			row.ID, row.CreatedAt, row.AttemptedAt = id, begun, &begun
+			row.ScheduledAt = begun
+			next++
+		}
+		n++
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("start tasks: %w", err)
+	}
+	return nil
+}
+
+// Settle must be called when the transaction has ended, with its error: the tasks go to their workers, or are given back should they
+// have been committed all the same. It does not wait for either.
+func (s *Started) Settle(err error) {
+	if s == nil || len(s.rows) == 0 || s.rows[0].ID == 0 {
+		return
+	}
+	if err == nil {
+		s.starter.offer(s.rows)
+		return
+	}
+	time.AfterFunc(startWithin, func() { s.starter.giveBack(context.Background(), s.rows) })
+}
