@@ -60,7 +60,7 @@ func (s silent) WaitForNotification(ctx context.Context) (*riverdriver.Notificat
 func TestListener_TellsOfWhatTheNodeWants(t *testing.T) {
 	t.Parallel()
 	wanted, notes := make(chan struct{}, 1), make(chan *riverdriver.Notification, 1)
-	d := newDriver(WorkerOptions{}, "node_a")
+	d := newDriver(WorkerOptions{Claimer: content{}}, "node_a")
 	var waits atomic.Int32
 	l := &listener{Listener: silent{notes: notes, waits: &waits}, driver: d, wanted: wanted}
 
@@ -123,7 +123,7 @@ func TestFetch_WhatIsDueComesBeforeWhatIsClaimedAndByTurns(t *testing.T) {
 	insert := func() int64 { return b.insert(Insert{ProjectID: testProject, EndpointID: "endpoint_2", Queue: own}) }
 
 	gate := store.NewGate(2)
-	d := newDriver(WorkerOptions{Pool: b.pool, Gate: gate, Claimer: &wishes{claim: Claim{EndpointID: "endpoint_1", Window: 1}}}, "node_a")
+	d := newDriver(WorkerOptions{Client: b.client, Pool: b.pool, Gate: gate, Claimer: &wishes{claim: Claim{EndpointID: "endpoint_1", Window: 1}}}, "node_a")
 	e := d.GetExecutor()
 	fetch := func() []int64 {
 		got, err := e.JobGetAvailable(t.Context(), &riverdriver.JobGetAvailableParams{ClientID: "node_a", MaxAttemptedBy: 100, MaxToLock: 100, Queue: own})

@@ -47,7 +47,7 @@ func (d *Deliverer) deliver(ctx context.Context, job *jobs.Job[DeliverArgs]) err
 	if err != nil {
 		return d.notReady(ctx, job, err)
 	}
-	c, found, err := d.contents.get(ctx, event)
+	c, found, err := d.contents.get(ctx, event, job.Number == 1)
 	if err != nil {
 		return d.notReady(ctx, job, err)
 	}
@@ -146,7 +146,7 @@ func (d *Deliverer) lease(ctx context.Context, job *jobs.Job[DeliverArgs], ln *l
 	if err != nil {
 		return d.notReady(ctx, job, err)
 	}
-	c, found, err := d.contents.get(ctx, contentKey{job.Args.ProjectID, job.Args.EventID})
+	c, found, err := d.contents.get(ctx, contentKey{job.Args.ProjectID, job.Args.EventID}, job.Number == 1)
 	if err != nil {
 		return d.notReady(ctx, job, err)
 	}

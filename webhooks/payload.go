@@ -44,15 +44,19 @@ func newContents(db store.DB) *contents {
 	})}
 }
 
-// get returns what a delivery needs of an event and reports whether there is such an event.
-func (c *contents) get(ctx context.Context, key contentKey) (v content, found bool, err error) {
-	c.mu.Lock()
-	v, found = c.kept[key]
-	c.mu.Unlock()
-	if found {
+// get returns what a delivery needs of an event and reports whether there is such an event. At the first attempt it may be what was kept.
+func (c *contents) get(ctx context.Context, key contentKey, first bool) (v content, found bool, err error) {
+	if v, found = c.recall(key); first && found {
 		return v, true, nil
 	}
 	return c.loader.Get(ctx, key)
+}
+
+func (c *contents) recall(key contentKey) (v content, found bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	v, found = c.kept[key]
+	return v, found
 }
 
 // keep remembers an event for a moment, if its payload is there.

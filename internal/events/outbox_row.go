@@ -39,7 +39,7 @@ const (
 	leastShare   = 10
 	// projectWindow is how many events of a project may wait for their fan-out at once. What is beyond waits in the outbox, where
 	// it is nobody else's concern.
-	projectWindow = 500
+	projectWindow = 1000
 	// windowFor is how long an event counts that was handed over and never considered.
 	windowFor = time.Minute
 )
