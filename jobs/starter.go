@@ -19,6 +19,10 @@ const (
 	giveBackTimeout = 5 * time.Second
 )
 
+// foundWithin is when it is looked whether a transaction without an answer was committed all the same. Its commit may have waited behind
+// statements that wait themselves.
+var foundWithin = [...]time.Duration{startWithin, 5 * time.Second, time.Minute}
+
 // starter lets tasks begin on this node with the transaction that makes them: they are stored as running, and when that is committed their
 // workers get them from here. To be found in the table by a fetch takes a notification and a transaction more.
 //
@@ -213,5 +217,7 @@ func (s *Started) Settle(err error) {
 		s.starter.offer(s.rows)
 		return
 	}
-	time.AfterFunc(startWithin, func() { s.starter.giveBack(context.Background(), s.rows) })
+	for _, later := range foundWithin {
+		time.AfterFunc(later, func() { s.starter.giveBack(context.Background(), s.rows) })
+	}
 }
