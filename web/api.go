@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"entrega/internal/events"
+	"entrega/internal/store"
 	"entrega/internal/tenant"
 	"entrega/jobs"
 	"entrega/mailer"
@@ -27,6 +28,7 @@ type api struct {
 	now       func() time.Time
 	keys      *tenant.KeyChecker
 	publisher *events.Publisher
+	gate      *store.Gate
 
 	huma huma.API
 }
@@ -34,7 +36,7 @@ type api struct {
 // mountAPI registers every call of the API, its OpenAPI document and the page that shows it.
 func (s *Server) mountAPI() {
 	a := &api{pool: s.pool, client: s.client, endpoints: s.endpoints, mailer: s.mailer, log: s.log, now: s.now,
-		keys: tenant.NewKeyChecker(s.pool), publisher: events.NewPublisher(events.PublisherOptions{Pool: s.pool, Relay: s.relay, Gate: s.gate, Logger: s.log})}
+		keys: tenant.NewKeyChecker(s.pool), publisher: events.NewPublisher(events.PublisherOptions{Pool: s.pool, Relay: s.relay, Logger: s.log}), gate: s.gate}
 	a.huma = humaecho.New(s.echo, a.config())
 	a.mount()
 	s.echo.POST(feedbackPath, a.takeFeedback)

@@ -88,7 +88,7 @@ func decodeEvent(object []byte) (events.New, error) {
 			n.Type = readText(m.value, m.name, &bad)
 		case "data":
 			place = 1
-			n.Data = m.value
+			n.Data, n.Checked = m.value, true // objectIn has looked at it.
 		case "id":
 			place = 2
 			n.ID = readName(m, absent, &bad)
@@ -156,7 +156,11 @@ type itemProblem struct {
 
 type publishBatchOutput struct{ Body batchShown }
 
+// eventBytes is about what an event takes in a batch, for the gate: how many there are is known only when most of the work is done.
+const eventBytes = 1 << 10
+
 func (a *api) publishEvents(ctx context.Context, c call, _ *IdempotentInput) (*publishBatchOutput, error) {
+	defer a.gate.Enter(ctx, len(c.body)/eventBytes)()
 	items, err := batchIn(c.body)
 	if err != nil {
 		return nil, err

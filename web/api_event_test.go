@@ -10,8 +10,12 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"entrega/internal/store"
+	"entrega/web"
 )
 
 const anEvent = `{"type":"order.created","data":{"order":1}}`
@@ -181,6 +185,26 @@ func TestPublish_BodyMayTake256KiB(t *testing.T) {
 	c.do("POST", "/v1/events", body(256<<10)).is(202)
 	c.do("POST", "/v1/events", body(256<<10+1)).problem(413, "body_too_large")
 	c.do("POST", "/v1/events", body(4<<20)).problem(413, "body_too_large")
+}
+
+func TestPublishBatch_ALargeOnePassesTheGate(t *testing.T) {
+	t.Parallel()
+	p := setup(t)
+	gate := store.NewGate(2)
+	p.serve("http", func(o *web.Options) { o.Gate = gate })
+	c := p.api(p.ours)
+	for range 2 {
+		defer gate.Enter(t.Context(), 16)()
+	}
+	took := func(body string) time.Duration {
+		start := time.Now()
+		c.do("POST", "/v1/events/batch", body).is(202)
+		return time.Since(start)
+	}
+	event := `{"type":"order.created","data":"` + strings.Repeat("x", 1<<10) + `"}`
+	if d := took(`{"events":[` + strings.Repeat(event+",", 15) + event + `]}`); d < 250*time.Millisecond {
+		t.Errorf("a batch of 16 KiB was stored in %s, past a full gate", d)
+	}
 }
 
 func TestPublishBatch_EachEventAnswersForItself(t *testing.T) {

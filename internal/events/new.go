@@ -39,6 +39,8 @@ type New struct {
 	Subscriber     string
 	// Data is JSON, kept and sent byte for byte.
 	Data []byte
+	// Checked says that the caller knows Data to be JSON in UTF-8, as part of a body that was looked at as a whole.
+	Checked bool
 	// OccurredAt is kept to the microsecond.
 	OccurredAt time.Time
 	// ExpiresAt ends all attempts to deliver the event. It is kept to the microsecond.
@@ -59,7 +61,7 @@ func (n New) check() error {
 	if !IsType(n.Type) {
 		bad.Add("type", TypeRule)
 	}
-	if s := dataSentence(n.Data); s != "" {
+	if s := dataSentence(n.Data, n.Checked); s != "" {
 		bad.Add("data", s)
 	}
 	if n.Subscriber != "" && (!isText(n.Subscriber) || utf8.RuneCountInString(n.Subscriber) > maxSubscriberLength) {
@@ -107,12 +109,14 @@ func (n New) row(project string) row {
 	return r
 }
 
-func dataSentence(data []byte) string {
+func dataSentence(data []byte, checked bool) string {
 	switch {
 	case len(data) == 0:
 		return "Give the JSON that receivers get."
 	case len(data) > MaxDataBytes:
 		return fmt.Sprintf("This takes %d bytes; %d are the most.", len(data), MaxDataBytes)
+	case checked:
+		return ""
 	case !utf8.Valid(data):
 		return "This is not UTF-8, which JSON must be (RFC 8259, section 8.1)."
 	}

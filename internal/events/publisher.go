@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
-
-	"entrega/internal/store"
 )
 
 const (
@@ -27,8 +25,6 @@ type PublisherOptions struct {
 	// Relay is that of this process. While it runs it is told of what is published, so that the database need not tell all relays;
 	// nil is none.
 	Relay *Relay
-	// Gate is the one of the whole process, for batches; nil lets everything in. Single events have but one writer.
-	Gate *store.Gate
 }
 
 // Publisher publishes single events of many callers with few statements, each of them a transaction: what comes while the ones
@@ -38,7 +34,6 @@ type Publisher struct {
 	pool   *pgxpool.Pool
 	logger *slog.Logger
 	relay  *Relay
-	gate   *store.Gate
 
 	mu      sync.Mutex
 	waiting []*posted
@@ -58,7 +53,7 @@ func NewPublisher(o PublisherOptions) *Publisher {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Publisher{pool: o.Pool, logger: o.Logger, relay: o.Relay, gate: o.Gate}
+	return &Publisher{pool: o.Pool, logger: o.Logger, relay: o.Relay}
 }
 
 // Publish stores an event as the function of that name does, unless the project's API key was revoked: then it is store.ErrNotFound, or
@@ -81,9 +76,8 @@ func (p *Publisher) Publish(ctx context.Context, project, apiKey string, n New) 
 	return e.answer.Published, e.answer.Err
 }
 
-// PublishBatch is the function of that name, as soon as there is room for work on as many rows.
+// PublishBatch is the function of that name.
 func (p *Publisher) PublishBatch(ctx context.Context, project string, batch []New) ([]Result, error) {
-	defer p.gate.Enter(ctx, len(batch))()
 	return publishBatch(ctx, p.pool, project, batch, p.telling(ctx, project))
 }
 

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"sync"
 	"testing"
-	"time"
 
 	"entrega/internal/store"
 )
@@ -79,27 +78,6 @@ func (b *bundle) count(t *testing.T) (n int) {
 		t.Fatal(err)
 	}
 	return n
-}
-
-func TestPublisher_ABatchPassesTheGate(t *testing.T) {
-	t.Parallel()
-	b := setup(t)
-	gate := store.NewGate(2)
-	p := NewPublisher(PublisherOptions{Pool: b.pool, Gate: gate})
-	batch := make([]New, 16)
-	for i := range batch {
-		batch[i] = New{Type: "a.b", Data: []byte(`{}`)}
-	}
-	for range 2 {
-		defer gate.Enter(b.ctx, len(batch))()
-	}
-	start := time.Now()
-	if _, err := p.PublishBatch(b.ctx, b.project, batch); err != nil {
-		t.Fatal(err)
-	}
-	if took := time.Since(start); took < 250*time.Millisecond {
-		t.Errorf("a batch was stored in %s, past a full gate", took)
-	}
 }
 
 func TestPublisher_StoresNothingForAKeyThatIsRevoked(t *testing.T) {
