@@ -19,11 +19,12 @@ import (
 // insertTopic is River's name for the notification that something is due in a queue.
 const insertTopic = "river_insert"
 
-// askedEvery is how often a node's own queue is looked at when nothing was notified; a notification may have been lost.
+// askedEvery is how often a queue is looked at when nothing was notified; a notification may have been lost.
 const askedEvery = 200 * time.Millisecond
 
-// driver is River's, with two of its steps done our way for one queue, the node's own: it is fed with what the node claims, and it does
-// not complete again what the ledger has completed. River promises no stable driver, so TestDriver pins what this rests on.
+// driver is River's, with two of its steps done our way. The queue of webhooks and the node's own part of it are fed with what was started
+// here, and the latter with what the node claims; and what the ledger has completed is not completed again. River promises no stable driver, so
+// driver_test.go pins what this rests on.
 type driver struct {
 	*riverpgxv5.Driver
 	pool    *pgxpool.Pool

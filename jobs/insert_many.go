@@ -22,7 +22,7 @@ type Item[T any] struct {
 const insertMany = `
 	insert into river_job (kind, max_attempts, priority, args, metadata, queue, state, scheduled_at, attempt, attempted_at, attempted_by)
 	select $1, $2, 1, n.args, n.metadata, n.queue, n.state::river_job_state, coalesce(n.scheduled_at, now()),
-		case n.state when 'running' then 1 else 0 end, case n.state when 'running' then now() end, case n.state when 'running' then array[$8::text] end
+		case n.state when 'running' then 1 else 0 end, case n.state when 'running' then $9::timestamptz end, case n.state when 'running' then array[$8::text] end
 	from unnest($3::jsonb[], $4::jsonb[], $5::text[], $6::text[], $7::timestamptz[]) with ordinality as n (args, metadata, queue, state, scheduled_at, place)
 	order by n.place`
 
@@ -86,11 +86,11 @@ func InsertManyLater[T any](c *Client, batch *pgx.Batch, k Kind[T], items []Item
 		queues, states, scheduledAt = append(queues, opts.Queue), append(states, string(state)), append(scheduledAt, at)
 	}
 	if len(places) > 0 {
-		batch.Queue(insertMany+` returning id, created_at`, k.Name, maxAttempts, args, metadata, queues, states, scheduledAt, node).Query(func(rows pgx.Rows) error {
+		batch.Queue(insertMany+` returning id, created_at`, k.Name, maxAttempts, args, metadata, queues, states, scheduledAt, node, started.at).Query(func(rows pgx.Rows) error {
 			return started.stored(rows, places)
 		})
 	} else {
-		batch.Queue(insertMany, k.Name, maxAttempts, args, metadata, queues, states, scheduledAt, node)
+		batch.Queue(insertMany, k.Name, maxAttempts, args, metadata, queues, states, scheduledAt, node, started.at)
 	}
 	if sends { // Nothing is sent before it is durable that it begins.
 		store.WaitForDisk(batch)

@@ -35,10 +35,12 @@ type starter struct {
 	mu   sync.Mutex
 	node string // empty while no worker works
 	wake func(queue string)
-	// room is how many workers of a queue were free when River asked last, less what was started since. waiting has what is committed and
-	// not taken yet.
+	// room is about how many workers of a queue are free: as many as when River asked last, less what was started since. waiting has what is
+	// committed and not taken yet.
 	room    map[string]int
 	waiting map[string][]*rivertype.JobRow
+	// at is the instant by which the last tasks started.
+	at time.Time
 }
 
 func newStarter(pool *pgxpool.Pool, log *slog.Logger) *starter {
@@ -48,23 +50,48 @@ func newStarter(pool *pgxpool.Pool, log *slog.Logger) *starter {
 	return &starter{pool: pool, log: log, room: map[string]int{}, waiting: map[string][]*rivertype.JobRow{}}
 }
 
-// open lets tasks start on a node, whose producers are woken by queue.
+// open lets tasks start on a node, whose producers are woken by queue, unless they start on another. Each node has a client of its own.
 func (s *starter) open(node string, wake func(queue string)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.node, s.wake = node, wake
+	if s.node == "" {
+		s.node, s.wake, s.room = node, wake, map[string]int{}
+	}
 }
 
-// close gives back what no worker has taken, and lets nothing start any more.
-func (s *starter) close(ctx context.Context) {
+// close lets nothing start on a node any more, and gives back what none of its workers has taken: when that is done, done is closed.
+func (s *starter) close(node string) (done <-chan struct{}) {
 	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.node != node {
+		none := make(chan struct{})
+		close(none)
+		return none
+	}
 	var left []*rivertype.JobRow
 	for _, rows := range s.waiting {
 		left = append(left, rows...)
 	}
 	s.node, s.waiting = "", map[string][]*rivertype.JobRow{}
-	s.mu.Unlock()
-	s.giveBack(ctx, left)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		s.giveBack(left)
+	}()
+	return ended
+}
+
+// instant is when tasks start that are about to be stored, to the microsecond. No two transactions of a process have the same, so that it
+// tells what was stored by one whose answer is lost.
+func (s *starter) instant() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	at := time.Now().UTC().Truncate(time.Microsecond)
+	if !at.After(s.at) {
+		at = s.at.Add(time.Microsecond)
+	}
+	s.at = at
+	return at
 }
 
 // reserve returns the node on which a task of a queue may start, or "" where it has no worker free.
@@ -119,13 +146,13 @@ func (s *starter) offer(rows []*rivertype.JobRow) {
 	}
 	s.mu.Unlock()
 	if !works {
-		s.giveBack(context.Background(), rows)
+		go s.giveBack(rows)
 		return
 	}
 	for queue := range queues {
 		wake(queue)
 	}
-	time.AfterFunc(startWithin, func() { s.giveBack(context.Background(), s.untaken(rows)) })
+	time.AfterFunc(startWithin, func() { s.giveBack(s.untaken(rows)) })
 }
 
 // untaken takes out those of rows that still wait. Their queues start nothing until River asks again.
@@ -153,38 +180,51 @@ func (s *starter) untaken(rows []*rivertype.JobRow) []*rivertype.JobRow {
 	return left
 }
 
-// giveBack makes tasks due that were started and never begun. What it does not reach is found by River's rescuer, minutes later.
-func (s *starter) giveBack(ctx context.Context, rows []*rivertype.JobRow) {
-	if len(rows) == 0 {
-		return
-	}
-	var ids []int64
-	node := rows[0].AttemptedBy[0]
+// giveBack makes tasks due that were started and never begun.
+func (s *starter) giveBack(rows []*rivertype.JobRow) {
+	ids := map[time.Time][]int64{}
 	for _, row := range rows {
-		ids = append(ids, row.ID)
+		ids[*row.AttemptedAt] = append(ids[*row.AttemptedAt], row.ID)
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveBackTimeout)
+	for at, some := range ids {
+		s.giveBackOf(rows[0].AttemptedBy[0], at, some)
+	}
+}
+
+// giveBackOf is giveBack for what a node started at an instant: some, or all where ids is nil. What has begun since, here or elsewhere, has
+// another instant. What is not reached is found by River's rescuer, minutes later.
+func (s *starter) giveBackOf(node string, at time.Time, ids []int64) {
+	ctx, cancel := context.WithTimeout(context.Background(), giveBackTimeout)
 	defer cancel()
 	_, err := s.pool.Exec(ctx, `
 		with back as (
-			update river_job set state = 'available', attempt = 0, attempted_at = null, attempted_by = null
-			where id = any($1) and state = 'running' and attempt = 1 and attempted_by = array[$2]
+			update river_job set attempt = 0, attempted_at = null, attempted_by = null,
+				state = case when metadata ? 'cancel_attempted_at' then 'cancelled' else 'available' end::river_job_state,
+				finalized_at = case when metadata ? 'cancel_attempted_at' then now() end
+			where state = 'running' and attempt = 1 and attempted_by = array[$1] and attempted_at = $2 and ($3::bigint[] is null or id = any($3))
 			returning queue
 		)
-		select pg_notify(concat(current_schema(), '.river_insert'), json_build_object('queue', queue)::text) from (select distinct queue from back) q`, ids, node)
+		select pg_notify(concat(current_schema(), '.river_insert'), json_build_object('queue', queue)::text) from (select distinct queue from back) q`, node, at, ids)
 	if err != nil {
-		s.log.WarnContext(ctx, "tasks that no worker took could not be given back; they come again in some minutes", "tasks", len(ids), "error", err)
+		s.log.WarnContext(ctx, "tasks that no worker took could not be given back; they come again in some minutes", "error", err)
 	}
 }
 
 // Started are tasks that begin on this node with the transaction that makes them. Nil is none.
 type Started struct {
 	starter *starter
+	at      time.Time
 	rows    []*rivertype.JobRow
 }
 
 // add notes one that is about to be stored; its id follows.
-func (s *Started) add(row *rivertype.JobRow) { s.rows = append(s.rows, row) }
+func (s *Started) add(row *rivertype.JobRow) {
+	if s.at.IsZero() {
+		s.at = s.starter.instant()
+	}
+	row.AttemptedAt = &s.at
+	s.rows = append(s.rows, row)
+}
 
 // stored takes in what the database made of all that was inserted, in its order; places are those of what was started.
 func (s *Started) stored(rows pgx.Rows, places []int) error {
@@ -193,9 +233,8 @@ func (s *Started) stored(rows pgx.Rows, places []int) error {
 	n, next := 0, 0
 	_, err := pgx.ForEachRow(rows, []any{&id, &at}, func() error {
 		if next < len(places) && places[next] == n {
-			row, begun := s.rows[next], at.UTC()
-			row.ID, row.CreatedAt, row.AttemptedAt = id, begun, &begun
-			row.ScheduledAt = begun
+			row := s.rows[next]
+			row.ID, row.CreatedAt, row.ScheduledAt = id, at.UTC(), at.UTC()
 			next++
 		}
 		n++
@@ -207,17 +246,18 @@ func (s *Started) stored(rows pgx.Rows, places []int) error {
 	return nil
 }
 
-// Settle must be called when the transaction has ended, with its error: the tasks go to their workers, or are given back should they
-// have been committed all the same. It does not wait for either.
+// Settle must be called when the transaction has ended, with its error: the tasks go to their workers, or are looked for and given back
+// should they have been committed all the same. It does not wait for either.
 func (s *Started) Settle(err error) {
-	if s == nil || len(s.rows) == 0 || s.rows[0].ID == 0 {
+	if s == nil || len(s.rows) == 0 {
 		return
 	}
 	if err == nil {
 		s.starter.offer(s.rows)
 		return
 	}
+	node := s.rows[0].AttemptedBy[0]
 	for _, later := range foundWithin {
-		time.AfterFunc(later, func() { s.starter.giveBack(context.Background(), s.rows) })
+		time.AfterFunc(later, func() { s.starter.giveBackOf(node, s.at, nil) })
 	}
 }

@@ -162,15 +162,65 @@ func TestStarter_WhatIsRolledBackNeverBegins(t *testing.T) {
 	}
 }
 
-func TestStarter_ACommitWithoutAnAnswerIsFound(t *testing.T) {
+func TestStarter_ACommitWithoutAnAnswerIsFoundAndNothingThatBeganSince(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	b.start(WorkerOptions{Claimer: content{}}, On(deliverKind, always(nil)))
+	release := make(chan struct{})
+	b.start(WorkerOptions{Claimer: content{}}, On(deliverKind, func(context.Context, *Job[testArgs]) error { <-release; return nil }))
 	b.startable()
 	ids, _ := b.startHere(1, errors.New("the connection was lost"))
+	started := func() (at time.Time) {
+		if err := b.pool.QueryRow(t.Context(), `select coalesce(attempted_at, 'epoch') from river_job where id = $1`, ids[0]).Scan(&at); err != nil {
+			t.Fatal(err)
+		}
+		return at
+	}
+	first := started()
+	b.until("it began again", func() bool { state, attempt := b.state(ids[0]); return state == "running" && attempt == 1 && !started().Equal(first) })
+	b.client.starter.giveBackOf(b.worker.NodeID(), first, nil) // It is looked for more than once.
+	if state, _ := b.state(ids[0]); state != "running" {
+		t.Errorf("a task that runs is given back: it is %s", state)
+	}
+	close(release)
 	b.until("it is completed", func() bool { return b.task(ids[0]).State == StateCompleted })
 	if _, attempt := b.state(ids[0]); attempt != 1 {
 		t.Errorf("it took River's attempt %d, want 1: the one that never began is given back", attempt)
+	}
+}
+
+func TestStarter_WhatAPersonCancelsBeforeItBeginsIsNotDueAgain(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.pausedWorker()
+	ids, _ := b.startHere(1, nil)
+	b.exec(`update river_job set metadata = metadata || '{"cancel_attempted_at": "2026-01-01T00:00:00Z"}' where id = $1`, ids[0])
+	b.until("it is cancelled", func() bool { state, _ := b.state(ids[0]); return state == "cancelled" })
+}
+
+// pausedWorker is a worker whose queue was paused a moment ago, so that workers are taken for free.
+func (b *bundle) pausedWorker(registrations ...Registration) (stop func()) {
+	b.t.Helper()
+	if len(registrations) == 0 {
+		registrations = []Registration{On(deliverKind, always(nil))}
+	}
+	b.start(WorkerOptions{Claimer: content{}}, registrations...)
+	b.startable()
+	if err := b.client.PauseQueue(b.t.Context(), adminActor, QueueWebhook); err != nil {
+		b.t.Fatal(err)
+	}
+	b.until("the queue is paused", func() bool { // Then nobody fetches any more.
+		b.client.starter.free(QueueWebhook, -1)
+		select {
+		case <-b.t.Context().Done():
+		case <-time.After(100 * time.Millisecond):
+		}
+		return b.room() == -1
+	})
+	b.client.starter.free(QueueWebhook, 20)
+	return func() {
+		if err := b.worker.Stop(b.t.Context()); err != nil {
+			b.t.Error(err)
+		}
 	}
 }
 
@@ -178,20 +228,7 @@ func TestStarter_APausedQueueGivesBackWhatItDoesNotTake(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	var calls atomic.Int32
-	b.start(WorkerOptions{Claimer: content{}}, On(deliverKind, func(context.Context, *Job[testArgs]) error { calls.Add(1); return nil }))
-	b.startable()
-	if err := b.client.PauseQueue(t.Context(), adminActor, QueueWebhook); err != nil {
-		t.Fatal(err)
-	}
-	b.until("the queue is paused", func() bool { // Then nobody fetches any more.
-		b.client.starter.free(QueueWebhook, -1)
-		select {
-		case <-t.Context().Done():
-		case <-time.After(100 * time.Millisecond):
-		}
-		return b.room() == -1
-	})
-	b.client.starter.free(QueueWebhook, 20) // As when it was paused a moment ago.
+	b.pausedWorker(On(deliverKind, func(context.Context, *Job[testArgs]) error { calls.Add(1); return nil }))
 	ids, states := b.startHere(1, nil)
 	if states[0] != "running" {
 		t.Fatalf("it is %s", states[0])
@@ -208,14 +245,12 @@ func TestStarter_APausedQueueGivesBackWhatItDoesNotTake(t *testing.T) {
 func TestStarter_AStopGivesBackWhatNobodyTook(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	s := b.client.starter
-	s.open("node_a", func(string) {})
-	s.free(QueueWebhook, 20)
+	stop := b.pausedWorker()
 	ids, states := b.startHere(2, nil)
 	if diff := cmp.Diff([]string{"running", "running"}, states); diff != "" {
 		t.Fatal(diff)
 	}
-	s.close(t.Context())
+	stop()
 	for _, id := range ids {
 		if state, attempt := b.state(id); state != "available" || attempt != 0 {
 			t.Errorf("task %d is %s, attempt %d", id, state, attempt)

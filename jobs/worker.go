@@ -173,10 +173,11 @@ func (w *Worker) Start(ctx context.Context) error {
 	if err := pauseLikeOthers(ctx, w.pool, w.node.ID); err != nil {
 		return err
 	}
+	w.client.starter.open(w.node.ID, w.driver.rouse)
 	if err := w.river.Start(context.WithoutCancel(ctx)); err != nil {
+		<-w.client.starter.close(w.node.ID)
 		return fmt.Errorf("start River: %w", err)
 	}
-	w.client.starter.open(w.node.ID, w.driver.rouse)
 	beatCtx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	w.stop, w.beat = stop, make(chan struct{})
 	go func() {
@@ -189,8 +190,9 @@ func (w *Worker) Start(ctx context.Context) error {
 // Stop fetches nothing more, gives what runs 20 s to finish, then cancels it without spending an attempt, and leaves the list of nodes.
 // The context bounds the waiting.
 func (w *Worker) Stop(ctx context.Context) error {
-	w.client.starter.close(ctx)
+	givenBack := w.client.starter.close(w.node.ID)
 	err := w.river.Stop(ctx)
+	<-givenBack
 	w.stop()
 	<-w.beat
 	if leaveErr := w.node.leave(context.WithoutCancel(ctx), w.pool); leaveErr != nil {

@@ -157,7 +157,7 @@ type itemProblem struct {
 type publishBatchOutput struct{ Body batchShown }
 
 // eventBytes is about what an event takes in a batch, for the gate: how many there are is known only when most of the work is done.
-const eventBytes = 1 << 10
+const eventBytes = 256
 
 func (a *api) publishEvents(ctx context.Context, c call, _ *IdempotentInput) (*publishBatchOutput, error) {
 	defer a.gate.Enter(ctx, len(c.body)/eventBytes)()

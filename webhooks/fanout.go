@@ -36,7 +36,7 @@ type fanoutEvent struct {
 	Type       string     `db:"type"`
 	Subscriber string     `db:"subscriber"`
 	ExpiresAt  *time.Time `db:"expires_at"`
-	// Content is for deliveries that start at once; it has no payload where the event did not come alone, or a large one.
+	// Content is for deliveries that start at once; it has no payload where more than a few events are considered, or a large one.
 	Content content `db:"-"`
 }
 
@@ -83,7 +83,8 @@ const (
 	fanoutDeliveries = 5000
 	// fanoutSoon is how long a task may be behind those of its project for others to do its work.
 	fanoutSoon = time.Minute
-	// fewEvents is how many events a task may have at most to count as having come alone.
+	// fewEvents is how many events may be considered at once to count as having come alone. Their deliveries start with the commit, which waits
+	// for the disk: commits that notify wait for each other, so those of many events, which nearly always notify, must not.
 	fewEvents = 3
 )
 
@@ -141,8 +142,10 @@ func (d *Deliverer) fanoutRound(ctx context.Context, job *jobs.Job[events.Fanout
 		}
 		d.tell(write, endpoints)
 		events.WakeRelays(write, project)
-		for _, ev := range found {
-			d.contents.keep(contentKey{project, ev.ID}, ev.Content)
+		for _, item := range plan.deliveries {
+			if item.Here {
+				d.contents.keep(contentKey{project, item.EventID}, plan.contents[item.EventID])
+			}
 		}
 		if finished {
 			return job.CompleteLater(ctx, write)
@@ -207,16 +210,18 @@ func lockEvents(batch *pgx.Batch, task events.FanoutArgs, noMore bool, found *[]
 	batch.Queue(`
 		with room as materialized (
 			select greatest(1, least($3, $6 / greatest(1, count(*)))) as most from endpoints where project_id = $1 and deleted_at is null
+		), alone as materialized (
+			select count(*) <= $8 as few from (select from event_outbox where project_id = $1 and fanned_out_at is not null limit $8 + 1) w
 		)
 		select e.seq, e.id, e.type, coalesce(e.subscriber, '') as subscriber, e.expires_at, (select most from room) as most,
-		       coalesce(e.occurred_at, e.created_at) as at, case when $8 and octet_length(e.data) <= $9 then e.data end as data
+		       coalesce(e.occurred_at, e.created_at) as at, case when (select few from alone) and octet_length(e.data) <= $9 then e.data end as data
 		from event_outbox w join events e on e.seq = w.seq
 		where w.project_id = $1 and w.fanned_out_at is not null
 		  and (not $4 or w.seq <= $7)
 		  and (w.fanned_out_at > now() - $5::interval or w.event_id = any($2))
 		order by w.seq limit (select most from room) for update of w`,
 		task.ProjectID, task.EventIDs, fanoutMost, noMore && task.Through > 0, fanoutSoon, fanoutDeliveries, task.Through,
-		len(task.EventIDs) <= fewEvents, keptPayload).Query(func(rows pgx.Rows) error {
+		fewEvents, keptPayload).Query(func(rows pgx.Rows) error {
 		most := 1
 		for rows.Next() {
 			var ev fanoutEvent

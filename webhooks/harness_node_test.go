@@ -27,11 +27,15 @@ func (b *bundle) startNode(id string, workers int) *node {
 // startNodeWith runs a node in which only so many deliveries hold a worker while they wait for their turn.
 func (b *bundle) startNodeWith(id string, workers, maxParked int) *node {
 	b.t.Helper()
-	n := &node{deliverer: webhooks.NewDeliverer(webhooks.DelivererOptions{Pool: b.pool, Client: b.client, Door: b.door, Box: b.box, Gate: b.gate,
+	client := b.client
+	if b.nodes++; b.nodes > 1 { // Each node has its own.
+		client = b.newClient()
+	}
+	n := &node{deliverer: webhooks.NewDeliverer(webhooks.DelivererOptions{Pool: b.pool, Client: client, Door: b.door, Box: b.box, Gate: b.gate,
 		Logger: quiet, NodeID: id, Version: "test", MaxParked: maxParked})}
 	ledger := jobs.NewLedger(jobs.LedgerOptions{Pool: b.pool, Gate: b.gate, Logger: quiet})
 	var err error
-	n.worker, err = jobs.NewWorker(jobs.WorkerOptions{Client: b.client, Pool: b.pool, Ledger: ledger, Logger: quiet, NodeID: id, Version: "test", Testing: true,
+	n.worker, err = jobs.NewWorker(jobs.WorkerOptions{Client: client, Pool: b.pool, Ledger: ledger, Logger: quiet, NodeID: id, Version: "test", Testing: true,
 		Claimer: n.deliverer, Gate: b.gate, Queues: map[string]jobs.QueueConfig{jobs.QueueWebhook: {Workers: workers, Node: 4 * webhooks.LaneWindow, Cooldown: 5 * time.Millisecond, Poll: 20 * time.Millisecond}}},
 		n.deliverer.Registrations()...)
 	if err != nil {

@@ -42,6 +42,7 @@ type bundle struct {
 	project   string
 	owner     tenant.Actor
 	gate      *store.Gate
+	nodes     int // how many were started
 
 	mu      sync.Mutex
 	changed chan struct{} // closed and replaced when a task changes
@@ -52,6 +53,15 @@ type options struct {
 	// policies is an override file's text.
 	policies string
 	resolver *net.Resolver
+}
+
+func (b *bundle) newClient() *jobs.Client {
+	b.t.Helper()
+	c, err := jobs.NewClient(jobs.ClientOptions{Pool: b.pool, Policies: b.policies, Logger: quiet, BeforeRetry: webhooks.BeforeRetry})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return c
 }
 
 func setup(t *testing.T) *bundle { return setupWith(t, options{}) }
@@ -66,10 +76,7 @@ func setupWith(t *testing.T, o options) *bundle {
 	if err := b.policies.StoreVersions(b.ctx, b.pool); err != nil {
 		t.Fatal(err)
 	}
-	b.client, err = jobs.NewClient(jobs.ClientOptions{Pool: b.pool, Policies: b.policies, Logger: quiet, BeforeRetry: webhooks.BeforeRetry})
-	if err != nil {
-		t.Fatal(err)
-	}
+	b.client = b.newClient()
 	b.box = mustBox(t)
 	b.door = newDoor(t, o.resolver)
 	b.endpoints = webhooks.NewEndpoints(webhooks.EndpointsOptions{Pool: b.pool, Client: b.client, Door: b.door, Box: b.box, Logger: quiet})

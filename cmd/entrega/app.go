@@ -94,7 +94,7 @@ func newApp(ctx context.Context, c Config, log *slog.Logger) (a *app, err error)
 	if a.client, err = jobs.NewClient(jobs.ClientOptions{Pool: a.db.pool, Policies: policies, Logger: log, BeforeRetry: webhooks.BeforeRetry}); err != nil {
 		return a, err
 	}
-	node, gate := jobs.NewNodeID(), store.NewGate(runtime.NumCPU())
+	node, gate := jobs.NewNodeID(), store.NewGate(runtime.GOMAXPROCS(0))
 	a.ledger = jobs.NewLedger(jobs.LedgerOptions{Pool: a.db.pool, Gate: gate, Logger: log})
 	a.accounts = tenant.NewAccounts(tenant.AccountsOptions{Pool: a.db.pool})
 	a.endpoints = webhooks.NewEndpoints(webhooks.EndpointsOptions{Pool: a.db.pool, Client: a.client, Door: a.door, Box: box, Logger: log})

@@ -193,5 +193,6 @@ func claimTurnTx(ctx context.Context, tx pgx.Tx) ([]outboxRow, error) {
 	var t turn
 	batch := &pgx.Batch{}
 	claimTurn(batch, "", 100, &t)
-	return t.claimed, tx.SendBatch(ctx, batch).Close()
+	err := tx.SendBatch(ctx, batch).Close()
+	return t.claimed, err
 }

@@ -48,7 +48,7 @@ type RelayOptions struct {
 // All waiting is data, judged by the database's clock: an event that failed has the instant of its next turn in its row.
 //
 // What it hands over need not be durable at once. Should the database forget it in a crash, the events wait in the outbox as
-// before; and nothing is sent before the commit by which a worker claims the delivery, which comes later and does wait.
+// before; and nothing is sent before the commit by which a delivery is claimed or starts, which comes later and does wait.
 type Relay struct {
 	pool   *pgxpool.Pool
 	client *jobs.Client

@@ -1,4 +1,4 @@
-// Package store owns what every package that speaks SQL rests on: the connection pool, the one way to begin a
+// Package store owns what every package that speaks SQL rests on: the connection pool, the two ways to begin a
 // transaction, the errors that callers may act on, keyset pages, ids, migrations and LISTEN. It must know nothing of
 // projects, tasks or HTTP.
 //
@@ -21,6 +21,9 @@ import (
 // rollbackTimeout bounds the ROLLBACK of an abandoned transaction. After it the connection is closed, which makes
 // the server roll back all the same.
 const rollbackTimeout = 5 * time.Second
+
+// secondStepTimeout bounds the second step of InTwoSteps.
+const secondStepTimeout = 10 * time.Second
 
 // DB is what a statement needs. *pgxpool.Pool, *pgx.Conn and pgx.Tx satisfy it, so a function that takes a DB works
 // alone or inside its caller's transaction. It has no Begin on purpose: see InTx.
@@ -126,8 +129,10 @@ func InTx(ctx context.Context, pool *pgxpool.Pool, fn func(tx pgx.Tx) error) err
 }
 
 // InTwoSteps runs one transaction in two round trips: what first queues goes with its begin, what second queues, having seen the answers,
-// with its commit. An error of either rolls back, and so does one of any statement. Whatever waits for a processor at each round trip
-// waits half as often as with InTx.
+// with its commit. Whatever waits for a processor at each round trip waits half as often as with InTx.
+//
+// An error of second rolls back, and so does one of any statement. What is queued second is not cut short by the end of ctx, since the
+// commit is on its way with it. Where no answer comes, or a callback of what was queued second returns an error, it may be committed.
 //
 // It commits asynchronously (PostgreSQL, section "Asynchronous Commit") unless second queues WaitForDisk: all of it holds or nothing does,
 // but a crash of the database within a fraction of a second may undo it. That is for work that is then found undone and done again, and
@@ -159,6 +164,11 @@ func InTwoSteps(ctx context.Context, pool *pgxpool.Pool, first func(batch *pgx.B
 		return err
 	}
 	batch.Queue(`commit`)
+	if ctx.Err() != nil {
+		return fmt.Errorf("commit: %w", context.Cause(ctx))
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), secondStepTimeout)
+	defer cancel()
 	return conn.SendBatch(ctx, batch).Close()
 }
 

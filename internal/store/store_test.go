@@ -6,12 +6,14 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"entrega/internal/store"
 	"entrega/internal/store/storetest"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -134,6 +136,43 @@ func TestInTwoSteps_RollsBackAndKeepsTheConnection(t *testing.T) {
 		if session() != before {
 			t.Errorf("%s: the connection was lost", name)
 		}
+	}
+
+	func() {
+		defer func() {
+			if recover() == nil {
+				t.Error("the panic is gone")
+			}
+		}()
+		_ = store.InTwoSteps(t.Context(), pool, insert, func(*pgx.Batch) error { panic("no") })
+	}()
+	if got := stored(t, pool); len(got) != 0 {
+		t.Errorf("after a panic %v is stored", got)
+	}
+}
+
+func TestInTwoSteps_AnEndOfTheContextRollsBackOrIsTooLate(t *testing.T) {
+	t.Parallel()
+	pool := storetest.New(t, numbers)
+	one := func(n int) func(batch *pgx.Batch) {
+		return func(batch *pgx.Batch) { batch.Queue("insert into numbers (n) values ($1)", n) }
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	err := store.InTwoSteps(ctx, pool, one(1), func(*pgx.Batch) error { cancel(); return nil })
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("a context that ends before the commit is sent: %v", err)
+	}
+	ctx, cancel = context.WithCancel(t.Context())
+	err = store.InTwoSteps(ctx, pool, one(2), func(batch *pgx.Batch) error {
+		batch.Queue("select pg_sleep(0.05)").Exec(func(pgconn.CommandTag) error { return nil })
+		time.AfterFunc(10*time.Millisecond, cancel)
+		return nil
+	})
+	if err != nil {
+		t.Errorf("a context that ends while the commit is on its way: %v", err)
+	}
+	if diff := cmp.Diff([]int{2}, stored(t, pool)); diff != "" {
+		t.Errorf("stored (-want +got):\n%s", diff)
 	}
 }
 
