@@ -176,7 +176,10 @@ func TestStarter_ACommitWithoutAnAnswerIsFoundAndNothingThatBeganSince(t *testin
 		return at
 	}
 	first := started()
-	b.until("it began again", func() bool { state, attempt := b.state(ids[0]); return state == "running" && attempt == 1 && !started().Equal(first) })
+	b.until("it began again", func() bool {
+		state, attempt := b.state(ids[0])
+		return state == "running" && attempt == 1 && !started().Equal(first)
+	})
 	b.client.starter.giveBackOf(b.worker.NodeID(), first, nil) // It is looked for more than once.
 	if state, _ := b.state(ids[0]); state != "running" {
 		t.Errorf("a task that runs is given back: it is %s", state)
