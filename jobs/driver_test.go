@@ -79,6 +79,11 @@ func TestListener_TellsOfWhatTheNodeWants(t *testing.T) {
 		}
 	}
 
+	d.rouse(QueueWebhook)
+	if n, err := l.WaitForNotification(t.Context()); err != nil || n.Payload != `{"queue":"webhook"}` {
+		t.Fatalf("to be roused for the queue of all brought %+v, %v", n, err)
+	}
+
 	notes <- &riverdriver.Notification{Topic: "river_insert", Payload: `{"queue":"webhook_of_node_b"}`}
 	if n, err = l.WaitForNotification(t.Context()); err != nil || n.Payload != `{"queue":"webhook_of_node_b"}` || d.own.due.Load() {
 		t.Errorf("a notification for another node brought %+v, %v, due %t", n, err, d.own.due.Load())

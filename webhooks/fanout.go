@@ -142,10 +142,8 @@ func (d *Deliverer) fanoutRound(ctx context.Context, job *jobs.Job[events.Fanout
 		}
 		d.tell(write, endpoints)
 		events.WakeRelays(write, project)
-		for _, item := range plan.deliveries {
-			if item.Here {
-				d.contents.keep(contentKey{project, item.EventID}, plan.contents[item.EventID])
-			}
+		for _, ev := range found {
+			d.contents.keep(contentKey{project, ev.ID}, ev.Content)
 		}
 		if finished {
 			return job.CompleteLater(ctx, write)

@@ -16,7 +16,6 @@ type fanoutPlan struct {
 	deliveries []jobs.Item[DeliverArgs]
 	outcomes   []fanoutOutcome
 	missed     []missedEvent
-	contents   map[string]content // of the events, by id
 }
 
 // startFew is how many deliveries at most start at once to an endpoint whose lane nobody works: their workers get it.
@@ -37,9 +36,8 @@ type missedEvent struct {
 
 // planFanout considers every endpoint for every event, the events in the order of their publishing.
 func planFanout(project string, found []fanoutEvent, endpoints []fanoutEndpoint, now time.Time) fanoutPlan {
-	plan := fanoutPlan{contents: make(map[string]content, len(found))}
+	var plan fanoutPlan
 	for _, ev := range found {
-		plan.contents[ev.ID] = ev.Content
 		outcome := fanoutOutcome{seq: ev.Seq}
 		// The missed ones come first in the list, which may be cut: they are the ones to act on.
 		var disabled, others []events.SkippedEndpoint
