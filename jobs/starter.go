@@ -2,8 +2,10 @@ package jobs
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -196,15 +198,20 @@ func (s *starter) giveBack(rows []*rivertype.JobRow) {
 func (s *starter) giveBackOf(node string, at time.Time, ids []int64) {
 	ctx, cancel := context.WithTimeout(context.Background(), giveBackTimeout)
 	defer cancel()
-	_, err := s.pool.Exec(ctx, `
-		with back as (
-			update river_job set attempt = 0, attempted_at = null, attempted_by = null,
-				state = case when metadata ? 'cancel_attempted_at' then 'cancelled' else 'available' end::river_job_state,
-				finalized_at = case when metadata ? 'cancel_attempted_at' then now() end
-			where state = 'running' and attempt = 1 and attempted_by = array[$1] and attempted_at = $2 and ($3::bigint[] is null or id = any($3))
-			returning queue
-		)
-		select pg_notify(concat(current_schema(), '.river_insert'), json_build_object('queue', queue)::text) from (select distinct queue from back) q`, node, at, ids)
+	rows, err := s.pool.Query(ctx, `
+		update river_job set attempt = 0, attempted_at = null, attempted_by = null,
+			state = case when metadata ? 'cancel_attempted_at' then 'cancelled' else 'available' end::river_job_state,
+			finalized_at = case when metadata ? 'cancel_attempted_at' then now() end
+		where state = 'running' and attempt = 1 and attempted_by = array[$1] and attempted_at = $2 and ($3::bigint[] is null or id = any($3))
+		returning queue`, node, at, ids)
+	var queues []string
+	if err == nil {
+		queues, err = pgx.CollectRows(rows, pgx.RowTo[string])
+	}
+	slices.Sort(queues)
+	for _, queue := range slices.Compact(queues) {
+		err = errors.Join(err, Nudge(ctx, s.pool, queue))
+	}
 	if err != nil {
 		s.log.WarnContext(ctx, "tasks that no worker took could not be given back; they come again in some minutes", "error", err)
 	}
