@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
+	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/riverdriver"
 
 	"entrega/internal/store"
@@ -169,16 +170,16 @@ func TestStarter_ACommitWithoutAnAnswerIsFoundAndNothingThatBeganSince(t *testin
 	b.start(WorkerOptions{Claimer: content{}}, On(deliverKind, func(context.Context, *Job[testArgs]) error { <-release; return nil }))
 	b.startable()
 	ids, _ := b.startHere(1, errors.New("the connection was lost"))
-	started := func() (at time.Time) {
-		if err := b.pool.QueryRow(t.Context(), `select coalesce(attempted_at, 'epoch') from river_job where id = $1`, ids[0]).Scan(&at); err != nil {
+	begun := func() (state string, at time.Time) {
+		if err := b.pool.QueryRow(t.Context(), `select state::text, coalesce(attempted_at, 'epoch') from river_job where id = $1`, ids[0]).Scan(&state, &at); err != nil {
 			t.Fatal(err)
 		}
-		return at
+		return state, at
 	}
-	first := started()
+	_, first := begun()
 	b.until("it began again", func() bool {
-		state, attempt := b.state(ids[0])
-		return state == "running" && attempt == 1 && !started().Equal(first)
+		state, at := begun()
+		return state == "running" && !at.Equal(first)
 	})
 	b.client.starter.giveBackOf(b.worker.NodeID(), first, nil) // It is looked for more than once.
 	if state, _ := b.state(ids[0]); state != "running" {
@@ -208,10 +209,13 @@ func (b *bundle) pausedWorker(registrations ...Registration) (stop func()) {
 	}
 	b.start(WorkerOptions{Claimer: content{}}, registrations...)
 	b.startable()
+	paused, cancel := b.worker.river.Subscribe(river.EventKindQueuePaused)
+	defer cancel()
 	if err := b.client.PauseQueue(b.t.Context(), adminActor, QueueWebhook); err != nil {
 		b.t.Fatal(err)
 	}
-	b.until("the queue is paused", func() bool { // Then nobody fetches any more.
+	<-paused
+	b.until("no fetch is under way", func() bool {
 		b.client.starter.free(QueueWebhook, -1)
 		select {
 		case <-b.t.Context().Done():
