@@ -58,14 +58,15 @@ const print = (el) => el.outerHTML.replace(/(<time[^>]*>)[^<]*/g, "$1");
 const remember = (inside) => all("[data-live], [data-key]", inside).forEach((el) => printed.set(el, print(el)));
 
 // held says whether a person has the element in hand: it must not be replaced. A row is in hand while it is focused; a part
-// gets its focus back. The mouse holds what it is on until it rests. What was acted on is watched: it changes all the same.
+// gets its focus back. The mouse holds what it presses, so that the click arrives, and what it is on until it rests. What was
+// acted on is watched: it changes all the same.
 let moved = -Infinity, stale = false, restless = false;
 const watched = new Set();
 function held(el, row) {
   const active = document.activeElement, selection = getSelection();
   const over = row ? el.matches(":hover") : el.querySelector(":is(a, button, summary, input, select):hover") !== null;
   const grasped = over && !rests() && !watched.has(el.dataset.key ?? "page");
-  const hold = grasped || (!selection.isCollapsed && selection.containsNode(el, true))
+  const hold = grasped || el.matches(":active") || (!selection.isCollapsed && selection.containsNode(el, true))
     || el.querySelector("details[open], [aria-selected=true], :checked:not(option)") !== null
     || (el.contains(active) && active !== el && (row || active.matches("input, select, textarea")));
   stale ||= hold;
@@ -77,7 +78,7 @@ const rests = () => performance.now() - moved > 3000;
 // letGo catches up with what was held.
 const letGo = () => { if (stale) { stale = false; refresh(); } };
 for (const kind of ["pointermove", "pointerdown"]) addEventListener(kind, () => { moved = performance.now(); }, true);
-addEventListener("focusout", () => setTimeout(letGo));
+for (const kind of ["focusout", "pointerup", "pointercancel"]) addEventListener(kind, () => setTimeout(letGo), true);
 addEventListener("toggle", letGo, true);
 document.addEventListener("selectionchange", () => { if (getSelection().isCollapsed) letGo(); });
 

@@ -22,6 +22,7 @@ func TestPanel_People(t *testing.T) {
 		"Scripts_AreNotNeeded":                              withoutScripts,
 		"Live_KeepsTheFocusedRowAndNewerOnesWait":           keepsTheFocusedRow,
 		"Live_CatchesUpWhenARowIsLetGo":                     catchesUp,
+		"Live_KeepsWhatIsPressed":                           keepsWhatIsPressed,
 		"Live_HiddenTabClosesItsStream":                     sleepsWhenHidden,
 		"Live_PollsWithoutAStream":                          asksWithoutAStream,
 		"Live_SixTabsLoadAndFollow":                         servesSixTabs,
@@ -89,7 +90,8 @@ func redeliver(t *testing.T, in *installation) {
 	b.reads("1 delivery missed while it was disabled")
 	receiver.answers(says(http.StatusOK, ""))
 	b.click("Reactivate")
-	b.reads("reactivated")
+	b.reads("The endpoint is active again.")
+	b.reads("reactivated the endpoint")
 	b.click("Redeliver 2")
 	b.reads("2 deliveries will be sent again: 1 discarded, 1 missed.")
 	b.click("Redeliver 2")

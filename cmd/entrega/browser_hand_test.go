@@ -36,14 +36,32 @@ func (b *tab) click(name string) {
 
 func (b *tab) press(name, kinds string) {
 	b.t.Helper()
-	var at []float64
+	at := b.find(name, kinds)
+	b.do(chromedp.MouseClickXY(at[0], at[1]))
+}
+
+// find waits for something of this name, and returns where it stands still.
+func (b *tab) find(name, kinds string) (at []float64) {
+	b.t.Helper()
 	b.awaitIn("something to click named "+name, func() (bool, error) {
 		now, err := tryAsk[[]float64](b, whereIs, name, kinds)
 		stands := len(now) == 2 && slices.Equal(now, at)
 		at = now
 		return stands, err
 	})
-	b.do(chromedp.MouseClickXY(at[0], at[1]))
+	return at
+}
+
+// holdDown presses a link or button as click does, and returns what lets it go.
+func (b *tab) holdDown(name string) (release func()) {
+	b.t.Helper()
+	at := b.find(name, controls)
+	b.do(command(input.DispatchMouseEvent, mouse(input.DispatchMouseEventTypeMousePressed, at)))
+	return func() { b.do(command(input.DispatchMouseEvent, mouse(input.DispatchMouseEventTypeMouseReleased, at))) }
+}
+
+func mouse(kind input.DispatchMouseEventType, at []float64) input.DispatchMouseEventParams {
+	return input.DispatchMouseEventParams{Type: kind, X: at[0], Y: at[1], Button: input.MouseButtonLeft, ClickCount: 1}
 }
 
 // offers tells whether there is something of this name to click.

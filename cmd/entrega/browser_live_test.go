@@ -78,6 +78,25 @@ func catchesUp(t *testing.T, in *installation) {
 	b.rowReads(task, "Completed")
 }
 
+// keepsWhatIsPressed changes the page while a link on it is pressed, after something else was done there.
+func keepsWhatIsPressed(t *testing.T, in *installation) {
+	s := in.openShop("Wingtip")
+	receiver := newCustomer(t, says(http.StatusOK, ""))
+	endpoint := s.endpoint(receiver.URL, "Wingtip toys", nil)
+
+	b := s.browser(owner)
+	b.open(s.page("/endpoints/%s", endpoint))
+	b.click("Send test")
+	b.reads("Completed")
+	b.reads("Healthy")
+	release := b.holdDown("Edit")
+	s.call(s.key, "PATCH", "/v1/endpoints/"+endpoint, map[string]any{"description": "Wingtip games"}, nil, http.StatusOK)
+	s.publish("order.created", map[string]any{"n": 1})
+	b.reads("1 newer: show") // By now the page has heard of both.
+	release()
+	b.at(s.page("/endpoints/%s/edit", endpoint))
+}
+
 // sleepsWhenHidden puts another tab in front.
 func sleepsWhenHidden(t *testing.T, in *installation) {
 	s := in.openShop("Trey")
