@@ -11,17 +11,19 @@ const (
 	bulkRows = 16
 	// courtesyFor is how long bulk work makes room after something came alone.
 	courtesyFor = time.Second
-	// longestWait is how long bulk work waits for its turn at most.
-	longestWait = 250 * time.Millisecond
-	// longestRest bounds the rest after bulk work.
-	longestRest = 50 * time.Millisecond
+	// longestWait is how long bulk work waits for its turn at most, longestYield while it makes room.
+	longestWait  = 250 * time.Millisecond
+	longestYield = time.Second
+	// restFor is how many times as long as it took courteous bulk work rests, and longestRest bounds that.
+	restFor     = 3
+	longestRest = 200 * time.Millisecond
 )
 
 // Gate keeps statements on many rows from crowding out those on a few: in one process only so many run at once, half as many while
-// there is something that came alone, and each then rests for as long as it took. What comes alone passes many short steps, and where
-// all processors are busy it waits at each for whoever has them.
+// there is something that came alone, and each then rests for three times as long as it took. What comes alone passes many short steps,
+// and where all processors are busy it waits at each for whoever has them.
 //
-// It is a courtesy and no lock: nobody waits longer than a moment, whatever those inside are waiting for. A nil Gate lets everything in.
+// It is a courtesy and no lock: nobody waits longer than a second, whatever those inside are waiting for. A nil Gate lets everything in.
 // It is safe for concurrent use.
 type Gate struct {
 	all, few chan struct{}
@@ -58,7 +60,11 @@ func (g *Gate) Enter(ctx context.Context, rows int) (leave func()) {
 	if g == nil || rows < bulkRows {
 		return func() {}
 	}
-	patience := time.NewTimer(longestWait)
+	courteous, most := g.Courteous(), longestWait
+	if courteous {
+		most = longestYield
+	}
+	patience := time.NewTimer(most)
 	defer patience.Stop()
 	enter := func(places chan struct{}) (entered bool) {
 		select {
@@ -69,7 +75,6 @@ func (g *Gate) Enter(ctx context.Context, rows int) (leave func()) {
 		}
 		return false
 	}
-	courteous := g.Courteous()
 	if courteous && !enter(g.few) {
 		return func() {}
 	}
@@ -86,4 +91,4 @@ func (g *Gate) Enter(ctx context.Context, rows int) (leave func()) {
 }
 
 // Rest is how long courteous bulk work rests that took so long.
-func Rest(took time.Duration) time.Duration { return min(took, longestRest) }
+func Rest(took time.Duration) time.Duration { return min(restFor*took, longestRest) }
