@@ -214,7 +214,14 @@ func (b *bundle) pausedWorker(registrations ...Registration) (stop func()) {
 	if err := b.client.PauseQueue(b.t.Context(), adminActor, QueueWebhook); err != nil {
 		b.t.Fatal(err)
 	}
-	<-paused
+	b.until("River pauses the queue", func() bool {
+		select {
+		case <-paused:
+			return true
+		default:
+			return false
+		}
+	})
 	b.until("no fetch is under way", func() bool {
 		b.client.starter.free(QueueWebhook, -1)
 		select {
