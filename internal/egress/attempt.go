@@ -11,16 +11,21 @@ import (
 	"time"
 )
 
-// attempt is the state of one call of [Door.Send]. The dialer finds it in the context, and the transport calls its hooks
+// attempt is the state of one call of [Door.Send]. The dialer finds it in the context, and the transport for HTTP/2 calls its hooks
 // from several goroutines, some of them after Send has returned.
 type attempt struct {
-	judge  *judge
-	host   string
-	port   uint16
-	limits Timeouts
-	// ctx ends with the attempt. refuse ends it with a cause that is ours.
+	judge    *judge
+	host     string
+	port     uint16
+	origin   origin
+	limits   Timeouts
+	deadline time.Time
+	// ctx is the caller's, or, once something is dialed for the attempt, one that ends with it. refuse ends that with a cause that is ours.
 	ctx    context.Context
 	refuse context.CancelCauseFunc
+	cancel context.CancelFunc
+	// session is an HTTP/2 session that was made for the attempt, until the transport takes it.
+	session net.Conn
 
 	mu         sync.Mutex
 	phase      Phase
@@ -43,6 +48,57 @@ type attemptKey struct{}
 // attemptFrom returns the attempt that a connection is dialed for. The transport is private and every context given to
 // it holds one.
 func attemptFrom(ctx context.Context) *attempt { return ctx.Value(attemptKey{}).(*attempt) }
+
+// begin makes a context that ends with the attempt, for what is dialed and for the transport.
+func (a *attempt) begin() {
+	if a.cancel != nil {
+		return
+	}
+	a.ctx, a.refuse = context.WithCancelCause(a.ctx)
+	a.ctx, a.cancel = context.WithDeadlineCause(a.ctx, a.deadline, errDeadline)
+	a.ctx = context.WithValue(a.ctx, attemptKey{}, a)
+}
+
+// end ends the context of begin, and closes what nobody took.
+func (a *attempt) end() {
+	if a.cancel == nil {
+		return
+	}
+	a.cancel()
+	a.refuse(nil)
+	if session := a.takeSession(); session != nil {
+		session.Close()
+	}
+}
+
+// leave keeps an HTTP/2 session for the transport to take.
+func (a *attempt) leave(session net.Conn) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.session = session
+}
+
+// takeSession returns the HTTP/2 session that waits for the transport, nil when none does.
+func (a *attempt) takeSession() net.Conn {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	session := a.session
+	a.session = nil
+	return session
+}
+
+// use is gate 3 for a connection that the attempt has for itself, before anything is written on it.
+func (a *attempt) use(c *conn, reused bool) (*conn, error) {
+	err := a.judge.resolved(a.host, c.peer)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.connected, a.connAt, a.reused, a.peer, a.refused = true, time.Now(), reused, c.peer, err != nil
+	if err != nil {
+		c.hangUp()
+		return nil, err
+	}
+	return c, nil
+}
 
 // trace is what the transport has to report about every attempt. Got1xxResponse must stay unset: with it the transport
 // no longer counts informational answers against the limit of the headers.
@@ -164,9 +220,8 @@ func (a *attempt) gotConn(info httptrace.GotConnInfo) {
 	peer := addrPort(info.Conn.RemoteAddr())
 	err := a.judge.resolved(a.host, peer)
 
-	conn, shared := info.Conn, false
+	conn, shared := info.Conn, isHTTP2(info.Conn)
 	if session, ok := conn.(*tls.Conn); ok {
-		shared = session.ConnectionState().NegotiatedProtocol == "h2"
 		// Closing the session itself would first wait to write an alert.
 		conn = session.NetConn()
 	}
@@ -199,8 +254,11 @@ func (a *attempt) wroteHeaders() {
 	a.wrote = a.wrote || a.shared
 }
 
-func (a *attempt) wroteRequest(info httptrace.WroteRequestInfo) {
-	if info.Err == nil {
+func (a *attempt) wroteRequest(info httptrace.WroteRequestInfo) { a.sent(info.Err) }
+
+// sent notes that the request has been written as a whole, or why not.
+func (a *attempt) sent(err error) {
+	if err == nil {
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		a.wrote = true

@@ -20,6 +20,9 @@ func (d *Door) dial(ctx context.Context, network, addr string) (net.Conn, error)
 // limit belongs to the request and its errors have to be told from those of the connection.
 func (d *Door) dialTLS(ctx context.Context, network, addr string) (net.Conn, error) {
 	a := attemptFrom(ctx)
+	if session := a.takeSession(); session != nil {
+		return session, nil
+	}
 	conn, err := d.connect(ctx, a, network, addr)
 	if err != nil {
 		return nil, err
@@ -35,7 +38,14 @@ func (d *Door) dialTLS(ctx context.Context, network, addr string) (net.Conn, err
 		conn.Close()
 		return nil, &handshakeError{a.dialed(err)}
 	}
+	d.pool.speaks(a.origin, isHTTP2(session))
 	return session, a.dialed(nil)
+}
+
+// isHTTP2 reports whether a connection is a TLS session in which both sides have agreed on HTTP/2 (RFC 9113, section 3.2).
+func isHTTP2(conn net.Conn) bool {
+	session, ok := conn.(*tls.Conn)
+	return ok && session.ConnectionState().NegotiatedProtocol == "h2"
 }
 
 func (d *Door) connect(ctx context.Context, a *attempt, network, addr string) (net.Conn, error) {

@@ -58,7 +58,8 @@ type Door struct {
 	now       func() time.Time
 	dialer    net.Dialer
 	tls       *tls.Config
-	transport *http.Transport
+	pool      *pool
+	transport *http.Transport // for HTTP/2
 	targets   targets
 }
 
@@ -94,6 +95,7 @@ func New(opts Options) (*Door, error) {
 		NextProtos:         []string{"h2", "http/1.1"},
 		ClientSessionCache: tls.NewLRUClientSessionCache(tlsSessions),
 	}
+	d.pool = newPool(perHost)
 	d.transport = d.newTransport(perHost)
 	return d, nil
 }
@@ -121,4 +123,7 @@ func (d *Door) newTransport(idlePerHost int) *http.Transport {
 func (d *Door) Deny(addrs ...netip.AddrPort) error { return d.judge.deny(addrs) }
 
 // Close closes the idle connections. The door can still be used.
-func (d *Door) Close() { d.transport.CloseIdleConnections() }
+func (d *Door) Close() {
+	d.pool.close()
+	d.transport.CloseIdleConnections()
+}
