@@ -2,12 +2,14 @@ package events
 
 import (
 	"context"
+	"errors"
 	"io/fs"
 	"testing"
 	"testing/fstest"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"entrega/internal/store"
 	"entrega/internal/store/storetest"
@@ -83,6 +85,53 @@ func TestOutbox_NothingIsLeftOfAProjectThatIsDeleted(t *testing.T) {
 		insert into event_outcomes (seq, considered_at, deliveries) select seq, now(), 0 from done`)
 	b.exec(t, `delete from projects where id = $1`, b.project)
 	if n := scan[int](t, b, `select (select count(*) from events) + (select count(*) from event_outbox) + (select count(*) from event_outcomes)`); n != 0 {
+		t.Errorf("%d rows are left", n)
+	}
+}
+
+func TestEvents_BelongToAProjectThatExists(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	_, err := b.pool.Exec(b.ctx, `insert into events (project_id, id, type, data) values ($1, 'x', 'order.created', '1'), ('project_none', 'x', 'order.created', '1')`, b.project)
+	var refused *pgconn.PgError
+	if !errors.As(err, &refused) || refused.Code != "23503" {
+		t.Errorf("an event of no project: %v", err)
+	}
+	if n := scan[int](t, b, `select (select count(*) from events) + (select count(*) from event_outbox)`); n != 0 {
+		t.Errorf("%d rows are left of it", n)
+	}
+}
+
+func TestEvents_OfAProjectThatIsDeletedMeanwhileGoWithIt(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	tx, err := b.pool.Begin(b.ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(context.WithoutCancel(b.ctx))
+	if _, err := tx.Exec(b.ctx, `insert into events (project_id, id, type, data) values ($1, 'late', 'order.created', '1')`, b.project); err != nil {
+		t.Fatal(err)
+	}
+	deleted := make(chan error, 1)
+	go func() {
+		_, err := b.pool.Exec(b.ctx, `delete from projects where id = $1`, b.project)
+		deleted <- err
+	}()
+	for scan[int](t, b, `select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`) == 0 {
+		select {
+		case err := <-deleted:
+			t.Fatalf("the project went while an event of it was being stored: %v", err)
+		default:
+		}
+	}
+	if err := tx.Commit(b.ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-deleted; err != nil {
+		t.Fatal(err)
+	}
+	if n := scan[int](t, b, `select (select count(*) from events) + (select count(*) from event_outbox)`); n != 0 {
 		t.Errorf("%d rows are left", n)
 	}
 }
