@@ -62,7 +62,7 @@ func (a *adapter) Work(ctx context.Context, row *rivertype.JobRow, doInner func(
 		return doInner(ctx)
 	}
 	growStack()
-	r := &run{adapter: a, row: row, reg: reg, meta: parseMetadata(row.Metadata)}
+	r := &run{adapter: a, row: row, reg: reg, meta: subjectOf(row.Metadata)}
 	if err := r.prepare(ctx); err != nil {
 		return err
 	}

@@ -1,8 +1,11 @@
 package jobs
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"time"
+
+	"github.com/tidwall/gjson"
 )
 
 // metadata is what a task carries in river_job.metadata: where it belongs, facts for lists, and the mark of its last outcome.
@@ -53,6 +56,34 @@ type LastResult struct {
 	Decision   Verdict   `json:"decision"`
 	Reason     string    `json:"reason,omitempty"`
 	RetryAfter string    `json:"retryAfter,omitempty"`
+}
+
+// subjectOf reads from metadata what each attempt needs, and leaves out what is there for lists: to decode all of it was a twentieth of a
+// delivery. Postgres keeps only valid JSON.
+func subjectOf(raw []byte) metadata {
+	var m metadata
+	gjson.ParseBytes(raw).ForEach(func(key, value gjson.Result) bool {
+		switch key.Str {
+		case "project_id":
+			m.ProjectID = value.Str
+		case "endpoint_id":
+			m.EndpointID = value.Str
+		case "event_id":
+			m.EventID = value.Str
+		case "idempotency_key":
+			m.IdempotencyKey = value.Str
+		case "order_id":
+			m.OrderID = value.Str
+		case "recipient_ref":
+			if ref, err := base64.StdEncoding.DecodeString(value.Str); err == nil && len(ref) > 0 {
+				m.RecipientRef = ref
+			}
+		case "trigger":
+			m.Trigger = Trigger(value.Str)
+		}
+		return true
+	})
+	return m
 }
 
 func parseMetadata(raw []byte) metadata {
