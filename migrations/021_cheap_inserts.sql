@@ -10,6 +10,11 @@ alter index task_project_state_new rename to task_project_state_idx;
 alter index task_project_kind_state_new rename to task_project_kind_state_idx;
 alter index task_running_new rename to task_running_idx;
 
+-- What runs is not fetched, and whoever looks for it has the small index of what runs.
+create index river_job_fetching_new on river_job (state, queue, priority, scheduled_at, id) where state in ('available', 'retryable', 'scheduled');
+drop index if exists river_job_prioritized_fetching_index;
+alter index river_job_fetching_new rename to river_job_prioritized_fetching_index;
+
 create index attempts_project_new on attempts (project_id, started_at, id);
 create index attempts_endpoint_new on attempts (endpoint_id, started_at) where endpoint_id is not null;
 drop index if exists attempts_project_idx, attempts_endpoint_idx;
