@@ -105,11 +105,16 @@ func endOfNested(text []byte, i int) int {
 	}
 }
 
+// endOfString jumps from quote to quote and from backslash to backslash, each part of the text once.
 func endOfString(text []byte, i int) int {
-	for i++; text[i] != '"'; i++ {
-		if text[i] == '\\' {
-			i++
+	i++
+	for quote := i + bytes.IndexByte(text[i:], '"'); ; quote = i + bytes.IndexByte(text[i:], '"') {
+		for i <= quote {
+			escape := bytes.IndexByte(text[i:quote], '\\')
+			if escape < 0 {
+				return quote + 1
+			}
+			i += escape + 2
 		}
 	}
-	return i + 1
 }

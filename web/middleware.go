@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"regexp"
 	"runtime/debug"
@@ -65,7 +66,8 @@ func requestID(next echo.HandlerFunc) echo.HandlerFunc {
 func requestIDOf(c echo.Context) string { return c.Response().Header().Get(echo.HeaderXRequestID) }
 
 // logAccess writes one line per request, when it is answered. It names the route and never the path, query or address: they
-// may hold tokens. Errors of the server are added by whoever turns them into an answer.
+// may hold tokens. Errors of the server are added by whoever turns them into an answer. Events that were taken are the rule and are
+// logged for debugging only: the event says it as well.
 func (s *Server) logAccess(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		started := time.Now()
@@ -76,12 +78,19 @@ func (s *Server) logAccess(next echo.HandlerFunc) echo.HandlerFunc {
 		if strings.HasPrefix(r.URL.Path, static.Prefix) && w.Status < 400 {
 			return nil
 		}
+		level := slog.LevelInfo
+		if w.Status < 300 && r.Method == http.MethodPost && (c.Path() == "/v1/events" || c.Path() == "/v1/events/batch") {
+			level = slog.LevelDebug
+		}
+		if !s.log.Enabled(r.Context(), level) {
+			return nil
+		}
 		attrs := []any{"request_id", requestIDOf(c), "method", r.Method, "route", c.Path(), "status", w.Status,
 			"ms", time.Since(started).Milliseconds(), "bytes", w.Size}
 		if v := visitOf(c); v.known() {
 			attrs = append(attrs, "user_id", v.user.ID, "project_id", v.project.ID)
 		}
-		s.log.InfoContext(r.Context(), "request", attrs...)
+		s.log.Log(r.Context(), level, "request", attrs...)
 		return nil
 	}
 }
