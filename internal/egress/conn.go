@@ -2,8 +2,10 @@ package egress
 
 import (
 	"bufio"
+	"cmp"
 	"crypto/tls"
 	"errors"
+	"io"
 	"math"
 	"net"
 	"net/http"
@@ -32,7 +34,8 @@ type conn struct {
 	raw    syscall.RawConn
 	peer   netip.AddrPort
 	br     *bufio.Reader
-	budget int // bytes that may still be read
+	budget int   // bytes that may still be read
+	failed error // why there is no more to read
 	buf    []byte
 	asked  http.Request // what the answer's framing depends on
 	idleAt time.Time
@@ -60,10 +63,12 @@ type bounded conn
 
 func (c *bounded) Read(p []byte) (int, error) {
 	if c.budget <= 0 {
-		return 0, errHeaderTooLong
+		c.failed = errHeaderTooLong
+		return 0, c.failed
 	}
 	n, err := c.Conn.Read(p[:min(len(p), c.budget)])
 	c.budget -= n
+	c.failed = err
 	return n, err
 }
 
@@ -134,8 +139,11 @@ func (c *conn) readHead(method string, first func()) (*http.Response, error) {
 	first()
 	for {
 		answer, err := http.ReadResponse(c.br, &c.asked)
-		if err != nil {
-			return nil, err
+		switch {
+		case err != nil && c.failed == io.EOF:
+			return nil, io.ErrUnexpectedEOF
+		case err != nil:
+			return nil, cmp.Or(c.failed, err) // A line that is cut off reads as a malformed one.
 		}
 		if informational := answer.StatusCode/100 == 1 && answer.StatusCode != http.StatusSwitchingProtocols; !informational {
 			c.budget = math.MaxInt

@@ -9,9 +9,8 @@ import (
 	"syscall"
 )
 
-// dial makes a connection for the attempt in the context. That context is detached from the attempt's end: when another
-// connection comes free first, this one is made all the same and waits in the pool for the next attempt. Otherwise a lane
-// that is faster than a handshake would begin many connections and keep none. An attempt that fails abandons its dial.
+// dial makes a connection for the attempt in the context. The transport detaches that context from the attempt's end: when
+// an HTTP/2 session comes free first, this one is made all the same. An attempt that fails abandons its dial.
 func (d *Door) dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	return d.connect(ctx, attemptFrom(ctx), network, addr)
 }
