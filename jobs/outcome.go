@@ -64,12 +64,13 @@ const (
 // ClassOf reads an outcome. The reason is the handler's own word, empty for success and plain errors; delay is set for a
 // snooze only.
 func ClassOf(err error) (class Class, reason string, delay time.Duration) {
+	if err == nil {
+		return ClassSuccess, "", 0
+	}
 	var snooze *SnoozeError
 	var discard *DiscardError
 	var cancel *CancelError
 	switch {
-	case err == nil:
-		return ClassSuccess, "", 0
 	case errors.As(err, &snooze):
 		return ClassSnooze, snooze.Reason, snooze.Delay
 	case errors.As(err, &discard):

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"os"
 	"slices"
 	"strconv"
 	"syscall"
@@ -24,8 +25,12 @@ const (
 	keptBuffer = 8 << 10
 )
 
-// errHeaderTooLong is an answer whose headers do not end within what is read of them.
-var errHeaderTooLong = errors.New("the headers of the answer are too long")
+var (
+	// errHeaderTooLong is an answer whose headers do not end within what is read of them.
+	errHeaderTooLong = errors.New("the headers of the answer are too long")
+	// errUnasked is a receiver that speaks before it is asked. It does not speak HTTP, or its answers are out of step.
+	errUnasked = errors.New("the receiver spoke before it was asked")
+)
 
 // conn is a connection that speaks HTTP/1.1 (RFC 9112). One attempt at a time uses it, in its own goroutine.
 type conn struct {
@@ -72,16 +77,29 @@ func (c *bounded) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// alive reports whether an idle connection can be used: the other side has neither closed it nor said anything that nobody asked for.
-func (c *conn) alive() bool {
-	silent := false
+// quiet reports whether nothing lies behind the answer that was read, neither in the buffer nor in the TLS session: it would be taken for the
+// start of the next answer.
+func (c *conn) quiet() bool {
+	c.SetReadDeadline(longAgo)
+	_, err := c.br.Peek(1)
+	return errors.Is(err, os.ErrDeadlineExceeded)
+}
+
+// listen asks the kernel about a connection on which nothing is awaited: whether the other side has said something, or has closed it.
+func (c *conn) listen() (spoke, closed bool) {
 	err := c.raw.Read(func(fd uintptr) bool {
 		var one [1]byte
-		_, err := syscall.Read(int(fd), one[:])
-		silent = err == syscall.EAGAIN
+		n, err := syscall.Read(int(fd), one[:])
+		spoke, closed = n > 0, n <= 0 && err != syscall.EAGAIN
 		return true
 	})
-	return err == nil && silent
+	return spoke, closed || err != nil
+}
+
+// alive reports whether an idle connection can be used.
+func (c *conn) alive() bool {
+	spoke, closed := c.listen()
+	return !spoke && !closed
 }
 
 // write puts a request on the wire. It returns once the kernel has taken it all.

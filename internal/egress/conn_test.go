@@ -3,6 +3,7 @@ package egress_test
 import (
 	"bufio"
 	"bytes"
+	"crypto/tls"
 	"io"
 	"net"
 	"net/http"
@@ -94,6 +95,111 @@ func TestSend_AnswerBeforeTheRequestIsReadCounts(t *testing.T) {
 	}
 }
 
+func TestSend_ReceiverThatAnswersFirstMayReadOn(t *testing.T) {
+	t.Parallel()
+	body := make([]byte, 8<<20)
+	arrived := make(chan int, 1)
+	s := newScript(t, func(s *script, conn net.Conn, n int) {
+		br := bufio.NewReader(conn)
+		req, err := http.ReadRequest(br)
+		if err != nil {
+			return
+		}
+		io.WriteString(conn, empty200)
+		read, _ := io.Copy(io.Discard, req.Body)
+		arrived <- int(read)
+		s.hang(conn)
+	})
+	resp := localDoor(t).Send(t.Context(), &egress.Request{URL: s.url(), Body: body, Timeouts: patient})
+	if n := <-arrived; resp.Status != 200 || n != len(body) || !resp.WroteRequest {
+		t.Errorf("status %d, wrote request %t, %d bytes of %d arrived", resp.Status, resp.WroteRequest, n, len(body))
+	}
+}
+
+func TestSend_ReceiverThatSpeaksFirstGetsNothing(t *testing.T) {
+	t.Parallel()
+	s := newScript(t, func(s *script, conn net.Conn, _ int) {
+		io.WriteString(conn, empty200)
+		s.request(bufio.NewReader(conn))
+	})
+	d := localDoor(t)
+	// It may be late, and is then taken for an answer that came before its time; what never happens is that it answers another request.
+	for range 20 {
+		resp := d.Send(t.Context(), &egress.Request{URL: s.url(), Body: []byte("x"), Timeouts: patient})
+		if resp.ReusedConn {
+			t.Fatal("a connection that is out of step was kept")
+		}
+		if resp.Failure != nil && resp.WroteRequest {
+			t.Errorf("%v, and the request was written", resp.Failure)
+		}
+	}
+}
+
+// TestSend_NothingBehindAnAnswerIsTakenForTheNext covers what a TLS session has read ahead: the rest of a record, and further records.
+func TestSend_NothingBehindAnAnswerIsTakenForTheNext(t *testing.T) {
+	t.Parallel()
+	config, roots := tlsConfig(t)
+	const unasked = "HTTP/1.1 299 Unasked\r\nContent-Length: 4\r\n\r\nevil"
+	for name, pieces := range map[string][]string{
+		"in the same record":       {empty200 + unasked},
+		"far in the same record":   {"HTTP/1.1 200 OK\r\nContent-Length: 9000\r\n\r\n" + strings.Repeat("a", 9000) + unasked},
+		"at the end of the buffer": {"HTTP/1.1 200 OK\r\nContent-Length: 4055\r\n\r\n" + strings.Repeat("a", 4055) + unasked},
+		"in the next record":       {empty200, unasked},
+		"body where none may be":   {"HTTP/1.1 204 No Content\r\nContent-Length: 4\r\n\r\n", "evil"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newScript(t, func(s *script, conn net.Conn, n int) {
+				// Held back, so that all records leave in one piece.
+				held := &heldConn{Conn: conn}
+				session := tls.Server(held, config)
+				br := bufio.NewReader(session)
+				for i := 0; s.request(br); i++ {
+					if n > 1 || i > 0 {
+						io.WriteString(session, "HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n")
+						continue
+					}
+					held.holds = true
+					for _, piece := range pieces {
+						io.WriteString(session, piece)
+					}
+					held.release()
+				}
+			})
+			ns := newNameServer(t)
+			ns.set("example.com", "127.0.0.1")
+			d := newDoor(t, egress.Options{Resolver: ns.resolver(), Allow: mustAllow(t, "example.com"), RootCAs: roots})
+			req := &egress.Request{URL: "https://example.com:" + portOf(t, s.listener.Addr()), Body: []byte("x"), Timeouts: patient}
+			if first := d.Send(t.Context(), req); first.Failure != nil {
+				t.Fatal(first.Failure)
+			}
+			if second := d.Send(t.Context(), req); second.Failure != nil || second.Status != 202 || second.ReusedConn {
+				t.Errorf("status %d, body %q, %v, connection reused %t", second.Status, second.Body, second.Failure, second.ReusedConn)
+			}
+		})
+	}
+}
+
+// heldConn holds back what is written until it is released.
+type heldConn struct {
+	net.Conn
+	holds bool
+	held  []byte
+}
+
+func (c *heldConn) Write(p []byte) (int, error) {
+	if !c.holds {
+		return c.Conn.Write(p)
+	}
+	c.held = append(c.held, p...)
+	return len(p), nil
+}
+
+func (c *heldConn) release() {
+	c.Conn.Write(c.held)
+	c.holds, c.held = false, nil
+}
+
 func TestSend_LongRequestsArriveWhole(t *testing.T) {
 	t.Parallel()
 	for _, size := range []int{0, 1, 8 << 10, 32 << 10, 32<<10 + 1, 1 << 20} {
@@ -113,14 +219,14 @@ func TestSend_LongRequestsArriveWhole(t *testing.T) {
 			}
 		})
 		d := localDoor(t)
-		for range 3 {
+		for range 50 {
 			resp := d.Send(t.Context(), &egress.Request{URL: s.url(), Body: body, Timeouts: patient})
 			if resp.Failure != nil || !resp.WroteRequest {
 				t.Fatalf("%d bytes: %v, wrote request %t", size, resp.Failure, resp.WroteRequest)
 			}
 		}
 		if n := s.conns.Load(); n != 1 {
-			t.Errorf("%d bytes: three requests took %d connections", size, n)
+			t.Errorf("%d bytes: fifty requests took %d connections", size, n)
 		}
 	}
 }

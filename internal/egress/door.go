@@ -100,13 +100,14 @@ func New(opts Options) (*Door, error) {
 	return d, nil
 }
 
-// newTransport leaves Proxy unset, so the environment names none, and every limit on time to the attempt's context.
+// newTransport is for what chose HTTP/2, over TLS; should that change its mind, HTTP/1.1 is spoken there too. It leaves Proxy
+// unset, so the environment names none, and every limit on time to the attempt's context.
 func (d *Door) newTransport(idlePerHost int) *http.Transport {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
 	protocols.SetHTTP2(true)
 	return &http.Transport{
-		DialContext:            d.dial,
+		DialContext:            d.dial, // Nothing goes this way; what ever did would go through the guard.
 		DialTLSContext:         d.dialTLS,
 		Protocols:              protocols,
 		HTTP2:                  &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout},

@@ -10,6 +10,9 @@ import (
 	"time"
 )
 
+// readsOnFor is how long a receiver that has answered in full may go on reading the request.
+const readsOnFor = time.Second
+
 // longAgo as a deadline ends what reads and writes at once.
 var longAgo = time.Unix(1, 0)
 
@@ -19,30 +22,28 @@ var errBadStatus = errors.New("the answer has no final status")
 // exchange sends the message over HTTP/1.1 and reads the answer. The connection is kept where both have come to their end.
 func (d *Door) exchange(a *attempt, c *conn, m message, resp *Response) error {
 	stop := context.AfterFunc(a.ctx, func() { c.SetDeadline(longAgo) })
-	var beside chan error
+	written := make(chan error, 1)
 	if len(m.body) > writtenAtOnce {
-		beside = make(chan error, 1)
-		go func() { beside <- c.write(m) }()
+		go func() { written <- c.write(m) }()
 	} else {
-		a.sent(c.write(m))
+		written <- c.write(m)
 	}
 	// A receiver that refuses a request may answer before it closes on the rest of it.
 	answer, err := c.readHead(m.method, a.gotFirstByte)
-	ended := false
-	if err == nil {
-		ended = a.take(answer, m, resp) && !answer.Close && c.br.Buffered() == 0
+	ended := err == nil && a.take(answer, m, resp) && !answer.Close
+	if !ended {
+		c.hangUp()
 	}
-	if beside != nil {
-		select {
-		case err := <-beside:
-			a.sent(err)
-		default:
-			ended = false
-			c.hangUp()
-			a.sent(<-beside)
-		}
+	var sent error
+	select {
+	case sent = <-written:
+	default:
+		late := time.AfterFunc(readsOnFor, c.hangUp)
+		sent = <-written
+		late.Stop()
 	}
-	if stop() && ended {
+	a.sent(sent)
+	if stop() && ended && sent == nil && c.quiet() {
 		d.pool.put(a.origin, c)
 	} else {
 		c.hangUp()

@@ -5,6 +5,9 @@ import (
 	"time"
 )
 
+// sweepEvery is how often idle connections are looked at. Nobody reads from them, so one that the other side closed is found then.
+const sweepEvery = 5 * time.Second
+
 // origin is where a connection leads: scheme, host and port of a URL (RFC 6454).
 type origin struct {
 	secure bool
@@ -45,6 +48,7 @@ func (p *pool) take(o origin) *conn {
 // put keeps a connection for later, and closes another where there are too many.
 func (p *pool) put(o origin, c *conn) {
 	c.idleAt = time.Now()
+	c.SetDeadline(time.Time{})
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.idle[o]) >= p.perOrigin {
@@ -56,29 +60,33 @@ func (p *pool) put(o origin, c *conn) {
 	p.n++
 	if !p.sweeping {
 		p.sweeping = true
-		time.AfterFunc(idleTimeout, p.sweep)
+		time.AfterFunc(sweepEvery, p.sweep)
 	}
 }
 
-// sweep closes what has been idle for too long, and comes again while there is anything.
+// sweep closes what has been idle for too long, and what the other side has closed, and comes again while there is anything.
 func (p *pool) sweep() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	oldest := time.Now()
-	late := oldest.Add(-idleTimeout)
-	for o := range p.idle {
-		for len(p.idle[o]) > 0 && !p.idle[o][0].idleAt.After(late) {
-			p.closeFirst(o)
+	rested := time.Now().Add(-sweepEvery)
+	for o, list := range p.idle {
+		kept := list[:0]
+		for _, c := range list {
+			if c.idleAt.Before(rested) && (time.Since(c.idleAt) >= idleTimeout || !c.alive()) {
+				c.hangUp()
+			} else {
+				kept = append(kept, c)
+			}
 		}
-		switch {
-		case len(p.idle[o]) == 0:
+		clear(list[len(kept):])
+		p.idle[o] = kept
+		p.n -= len(list) - len(kept)
+		if len(kept) == 0 {
 			delete(p.idle, o)
-		case p.idle[o][0].idleAt.Before(oldest):
-			oldest = p.idle[o][0].idleAt
 		}
 	}
 	if p.sweeping = p.n > 0; p.sweeping {
-		time.AfterFunc(time.Until(oldest.Add(idleTimeout)), p.sweep)
+		time.AfterFunc(sweepEvery, p.sweep)
 	}
 }
 
@@ -116,10 +124,14 @@ func (p *pool) closeAny() {
 func (p *pool) speaks(o origin, http2 bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.http2) >= mostTargets {
+	if !http2 {
+		delete(p.http2, o)
+		return
+	}
+	if len(p.http2) >= mostTargets && !p.http2[o] {
 		clear(p.http2)
 	}
-	p.http2[o] = http2
+	p.http2[o] = true
 }
 
 // speaksHTTP2 reports what an origin chose last.

@@ -2,6 +2,7 @@ package egress
 
 import (
 	"net"
+	"strconv"
 	"testing"
 	"time"
 )
@@ -53,16 +54,36 @@ func TestPool_TakesTheNewestAndClosesTheOldest(t *testing.T) {
 	}
 }
 
-func TestPool_SweepClosesWhatIsIdleForTooLong(t *testing.T) {
+func TestPool_RemembersWhoSpeaksHTTP2(t *testing.T) {
+	t.Parallel()
+	p, h2 := newPool(1), origin{secure: true, host: "h2"}
+	p.speaks(h2, true)
+	for i := range 2 * mostTargets {
+		p.speaks(origin{secure: true, host: strconv.Itoa(i)}, false)
+	}
+	if !p.speaksHTTP2(h2) {
+		t.Error("origins that speak HTTP/1.1 made it forget")
+	}
+	p.speaks(h2, false)
+	if p.speaksHTTP2(h2) {
+		t.Error("an origin that changed its mind is not believed")
+	}
+}
+
+func TestPool_SweepClosesWhatIsIdleForTooLongOrClosed(t *testing.T) {
 	t.Parallel()
 	p, a, b := newPool(8), origin{host: "a"}, origin{host: "b"}
 	old, oldClosed := pooled(t)
 	fresh, freshClosed := pooled(t)
 	other, otherClosed := pooled(t)
+	gone, _ := pooled(t)
 	p.put(a, old)
 	p.put(a, fresh)
 	p.put(b, other)
+	p.put(b, gone)
 	old.idleAt, other.idleAt = time.Now().Add(-idleTimeout), time.Now().Add(-idleTimeout)
+	gone.idleAt, fresh.idleAt = time.Now().Add(-2*sweepEvery), time.Now().Add(-2*sweepEvery)
+	gone.tcp.(*net.TCPConn).CloseRead() // As if the other side had closed it.
 	p.sweep()
 	if !oldClosed() || !otherClosed() || freshClosed() {
 		t.Error("the sweep closed others than those that were idle for too long")

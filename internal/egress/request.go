@@ -22,7 +22,7 @@ type Request struct {
 	// Timeouts are limits for this request. Zero fields stand for the defaults.
 	Timeouts Timeouts
 	// AllowIdempotencyKey permits the headers Idempotency-Key and X-Idempotency-Key, for mail APIs. Elsewhere they are
-	// refused, because net/http takes them as leave to send a request again.
+	// refused, because HTTP libraries and proxies, net/http among them, take them as leave to send a request again.
 	AllowIdempotencyKey bool
 
 	// keep is how much of the answer's body is kept, 16 KiB when zero.

@@ -38,7 +38,7 @@ func (d *Door) attempt(a *attempt, r *Request, resp *Response) {
 		resp.Failure = a.classify(err, "")
 		return
 	}
-	c, err := d.connection(a, a.origin)
+	c, err := d.connection(a)
 	switch {
 	case err != nil:
 	case c != nil:
@@ -81,23 +81,23 @@ func (d *Door) prepare(a *attempt, r *Request) (message, error) {
 }
 
 // connection returns a connection that the attempt has for itself, an idle one where there is one, or nil where the origin speaks HTTP/2.
-func (d *Door) connection(a *attempt, o origin) (*conn, error) {
+func (d *Door) connection(a *attempt) (*conn, error) {
 	if a.ctx.Err() != nil {
 		return nil, context.Cause(a.ctx)
 	}
-	for c := d.pool.take(o); c != nil; c = d.pool.take(o) {
+	for c := d.pool.take(a.origin); c != nil; c = d.pool.take(a.origin) {
 		c.SetDeadline(a.deadline)
 		if c.alive() {
 			return a.use(c, true)
 		}
 		c.hangUp()
 	}
-	if o.secure && d.pool.speaksHTTP2(o) {
+	if a.origin.secure && d.pool.speaksHTTP2(a.origin) {
 		return nil, nil
 	}
 	a.begin()
 	dial := d.dial
-	if o.secure {
+	if a.origin.secure {
 		dial = d.dialTLS
 	}
 	nc, err := dial(a.ctx, "tcp", net.JoinHostPort(a.host, strconv.Itoa(int(a.port))))
@@ -114,7 +114,15 @@ func (d *Door) connection(a *attempt, o origin) (*conn, error) {
 		return nil, err
 	}
 	c.SetDeadline(a.deadline)
-	return a.use(c, false)
+	if c, err = a.use(c, false); err != nil {
+		return nil, err
+	}
+	// What waits below a TLS session are its own messages.
+	if spoke, _ := c.listen(); spoke && !a.origin.secure {
+		c.hangUp()
+		return nil, errUnasked
+	}
+	return c, nil
 }
 
 // asConfigError tells a URL that no rule permits or forbids, because it cannot be read, from one that is refused.

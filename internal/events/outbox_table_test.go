@@ -102,6 +102,29 @@ func TestEvents_BelongToAProjectThatExists(t *testing.T) {
 	}
 }
 
+func TestEvents_ProjectsDoNotLoseThem(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.publish(t, "kept")
+	for _, refused := range []string{
+		`update projects set id = 'project_other'`,
+		`update events set project_id = 'project_none'`,
+		`begin isolation level repeatable read; delete from projects; commit`,
+	} {
+		if _, err := b.pool.Exec(b.ctx, refused); err == nil {
+			t.Errorf("this is let through: %s", refused)
+		}
+		b.pool.Reset()
+	}
+	if n := scan[int](t, b, `select count(*) from events e join projects p on p.id = e.project_id`); n != 1 {
+		t.Errorf("%d events of a project are left, want 1", n)
+	}
+	b.exec(t, `truncate projects cascade`)
+	if n := scan[int](t, b, `select (select count(*) from events) + (select count(*) from event_outbox)`); n != 0 {
+		t.Errorf("%d rows are left of no project", n)
+	}
+}
+
 func TestEvents_OfAProjectThatIsDeletedMeanwhileGoWithIt(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

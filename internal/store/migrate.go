@@ -19,7 +19,11 @@ const versionTable = "public.entrega_schema_version"
 // table queues up behind it, and publishing must never stand still for more than five seconds.
 const migrationLockTimeout = "4s"
 
-const codeLockNotAvailable = "55P03"
+// The codes of a migration that gave way to another session.
+const (
+	codeLockNotAvailable = "55P03"
+	codeDeadlock         = "40P01"
+)
 
 // SchemaNewerError says that the database was migrated by a newer Entrega than this one.
 type SchemaNewerError struct {
@@ -78,6 +82,8 @@ func migrateConn(ctx context.Context, conn *pgx.Conn, migrations fs.FS) error {
 	case errors.As(err, &pgErr) && pgErr.Code == codeLockNotAvailable:
 		return fmt.Errorf("migration %s waited %s for a table that another session holds and gave way; "+
 			"run it again when that session is done: %w", running, migrationLockTimeout, err)
+	case errors.As(err, &pgErr) && pgErr.Code == codeDeadlock:
+		return fmt.Errorf("migration %s and another session waited for each other, and it gave way; run it again: %w", running, err)
 	default:
 		return fmt.Errorf("run migration %s: %w", running, err)
 	}
