@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -272,7 +271,12 @@ func headerJSON(h http.Header) []byte {
 	var b bytes.Buffer
 	b.Grow(512)
 	b.WriteByte('[')
-	for _, name := range slices.Sorted(maps.Keys(h)) {
+	names := make([]string, 0, len(h))
+	for name := range h {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
 		for _, value := range h[name] {
 			if b.Len() > 1 {
 				b.WriteByte(',')

@@ -16,6 +16,9 @@ const healthTimeout = 5 * time.Second
 // takeIn writes what the attempt means for the endpoint's health. The receiver has answered, so trouble here changes nothing
 // about the delivery: it is logged, and the next attempt writes it.
 func (d *Deliverer) takeIn(ctx context.Context, ln *lane, p jobs.Policy, startedAt time.Time, r reading) {
+	if r.success && d.lanes.succeeded(ln, startedAt) {
+		return // It was healthy before, so there is nothing to write.
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), healthTimeout)
 	defer cancel()
 	var err error
@@ -30,9 +33,6 @@ func (d *Deliverer) takeIn(ctx context.Context, ln *lane, p jobs.Policy, started
 }
 
 func (d *Deliverer) takeInSuccess(ctx context.Context, ln *lane, startedAt time.Time) error {
-	if healthy := d.lanes.succeeded(ln, startedAt); healthy {
-		return nil
-	}
 	var h health
 	err := store.InTx(ctx, d.pool, func(tx pgx.Tx) error {
 		var err error

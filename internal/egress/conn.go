@@ -80,12 +80,16 @@ func (c *bounded) Read(p []byte) (int, error) {
 // quiet reports whether nothing lies behind the answer that was read, neither in the buffer nor in the TLS session: it would be taken for the
 // start of the next answer.
 func (c *conn) quiet() bool {
+	if c.Conn == c.tcp {
+		return c.br.Buffered() == 0
+	}
 	c.SetReadDeadline(longAgo)
 	_, err := c.br.Peek(1)
 	return errors.Is(err, os.ErrDeadlineExceeded)
 }
 
-// listen asks the kernel about a connection on which nothing is awaited: whether the other side has said something, or has closed it.
+// listen asks the kernel about a connection on which nothing is awaited: whether the other side has said something, or has closed it. What
+// it said is not whole any more, so the connection is to be given up then.
 func (c *conn) listen() (spoke, closed bool) {
 	err := c.raw.Read(func(fd uintptr) bool {
 		var one [1]byte

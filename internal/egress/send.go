@@ -117,8 +117,10 @@ func (d *Door) connection(a *attempt) (*conn, error) {
 	if c, err = a.use(c, false); err != nil {
 		return nil, err
 	}
-	// What waits below a TLS session are its own messages.
-	if spoke, _ := c.listen(); spoke && !a.origin.secure {
+	if a.origin.secure {
+		return c, nil // What waits below a new TLS session are its own messages.
+	}
+	if spoke, _ := c.listen(); spoke {
 		c.hangUp()
 		return nil, errUnasked
 	}
