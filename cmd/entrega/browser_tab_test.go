@@ -176,6 +176,8 @@ func (b *tab) open(path string) {
 	if status := b.visit(path); status != http.StatusOK {
 		b.t.Fatalf("GET %s: status %d\n%s", path, status, b.describe())
 	}
+	// Chromium drops keys and clicks that come before the page is painted, which is after it is loaded.
+	b.await("the page to be painted", `() => document.visibilityState !== "visible" || performance.getEntriesByType("paint").length > 0`)
 }
 
 // tryAsk calls a JavaScript function in the page. Its error is no failure while a page is being left for another.
