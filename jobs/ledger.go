@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -271,12 +272,7 @@ func headerJSON(h http.Header) []byte {
 	var b bytes.Buffer
 	b.Grow(512)
 	b.WriteByte('[')
-	names := make([]string, 0, len(h))
-	for name := range h {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(h)) {
 		for _, value := range h[name] {
 			if b.Len() > 1 {
 				b.WriteByte(',')

@@ -42,6 +42,23 @@ func TestPublish_AnswersTheIDAndStoresEverything(t *testing.T) {
 	}
 }
 
+func TestPublish_IsLoggedOnlyWhereItIsRefused(t *testing.T) {
+	t.Parallel()
+	p := setup(t)
+	j := p.withJournal()
+	c := p.api(p.ours)
+	c.do("POST", "/v1/events", anEvent).is(202)
+	c.do("POST", "/v1/events/batch", `{"events":[`+anEvent+`]}`).is(202)
+	if log := j.text(); strings.Contains(log, "route=/v1/events") {
+		t.Errorf("what was taken is logged:\n%s", log)
+	}
+	c.do("POST", "/v1/events", `{}`).is(422)
+	c.do("GET", "/v1/events", nil).is(200)
+	if log := j.text(); strings.Count(log, "route=/v1/events ") != 2 {
+		t.Errorf("what was refused, or asked for, is not logged:\n%s", log)
+	}
+}
+
 func TestPublish_DataComesBackByteForByte(t *testing.T) {
 	t.Parallel()
 	p := setup(t)

@@ -25,6 +25,13 @@ func (j *journal) Write(b []byte) (int, error) {
 	return j.buf.Write(b)
 }
 
+// text is all that was logged.
+func (j *journal) text() string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.buf.String()
+}
+
 // links are the confirmation links in the log, oldest first.
 func (j *journal) links() []string {
 	j.mu.Lock()

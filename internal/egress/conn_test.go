@@ -123,16 +123,15 @@ func TestSend_ReceiverThatSpeaksFirstGetsNothing(t *testing.T) {
 		s.request(bufio.NewReader(conn))
 	})
 	d := localDoor(t)
-	// It may be late, and is then taken for an answer that came before its time; what never happens is that it answers another request.
-	for range 20 {
+	// Its word may be late, and is then taken for an answer that came early. Sooner or later it is not.
+	for range 2000 {
 		resp := d.Send(t.Context(), &egress.Request{URL: s.url(), Body: []byte("x"), Timeouts: patient})
-		if resp.ReusedConn {
-			t.Fatal("a connection that is out of step was kept")
-		}
-		if resp.Failure != nil && resp.WroteRequest {
-			t.Errorf("%v, and the request was written", resp.Failure)
+		if resp.Failure != nil && !resp.ReusedConn && !resp.WroteRequest {
+			wantFailure(t, resp, egress.ConnectionFailed, egress.PhaseHeaders)
+			return
 		}
 	}
+	t.Error("each request was written, whatever had been said before")
 }
 
 // TestSend_NothingBehindAnAnswerIsTakenForTheNext covers what a TLS session has read ahead: the rest of a record, and further records.

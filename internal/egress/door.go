@@ -95,7 +95,7 @@ func New(opts Options) (*Door, error) {
 		NextProtos:         []string{"h2", "http/1.1"},
 		ClientSessionCache: tls.NewLRUClientSessionCache(tlsSessions),
 	}
-	d.pool = newPool(perHost)
+	d.pool = newPool(perHost, max(maxIdle, perHost))
 	d.transport = d.newTransport(perHost)
 	return d, nil
 }

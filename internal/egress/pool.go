@@ -16,7 +16,7 @@ type origin struct {
 
 // pool keeps idle HTTP/1.1 connections, and which origins speak HTTP/2, whose connections are kept elsewhere. It is safe for concurrent use.
 type pool struct {
-	perOrigin int
+	perOrigin, most int
 
 	mu       sync.Mutex
 	idle     map[origin][]*conn // the last one was used last
@@ -25,8 +25,9 @@ type pool struct {
 	http2    map[origin]bool
 }
 
-func newPool(perOrigin int) *pool {
-	return &pool{perOrigin: perOrigin, idle: map[origin][]*conn{}, http2: map[origin]bool{}}
+// newPool makes a pool for so many idle connections to one origin, and for most to all.
+func newPool(perOrigin, most int) *pool {
+	return &pool{perOrigin: perOrigin, most: most, idle: map[origin][]*conn{}, http2: map[origin]bool{}}
 }
 
 // take returns the connection that was used last, nil when none is idle. Whoever takes it asks whether it is alive.
@@ -53,7 +54,7 @@ func (p *pool) put(o origin, c *conn) {
 	defer p.mu.Unlock()
 	if len(p.idle[o]) >= p.perOrigin {
 		p.closeFirst(o)
-	} else if p.n >= max(maxIdle, p.perOrigin) {
+	} else if p.n >= p.most {
 		p.closeAny()
 	}
 	p.idle[o] = append(p.idle[o], c)

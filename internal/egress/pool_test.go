@@ -33,7 +33,7 @@ func pooled(t *testing.T) (*conn, func() bool) {
 
 func TestPool_TakesTheNewestAndClosesTheOldest(t *testing.T) {
 	t.Parallel()
-	p, o := newPool(2), origin{host: "a"}
+	p, o := newPool(2, 8), origin{host: "a"}
 	first, firstClosed := pooled(t)
 	second, secondClosed := pooled(t)
 	third, thirdClosed := pooled(t)
@@ -54,9 +54,29 @@ func TestPool_TakesTheNewestAndClosesTheOldest(t *testing.T) {
 	}
 }
 
+func TestPool_IsBoundedOverAllOrigins(t *testing.T) {
+	t.Parallel()
+	p := newPool(2, 2)
+	open := 0
+	var closed []func() bool
+	for _, host := range []string{"a", "b", "c"} {
+		c, isClosed := pooled(t)
+		closed = append(closed, isClosed)
+		p.put(origin{host: host}, c)
+	}
+	for _, isClosed := range closed {
+		if !isClosed() {
+			open++
+		}
+	}
+	if open != 2 || p.n != 2 || closed[2]() {
+		t.Errorf("%d connections are open and %d counted in a pool for two, the newest closed: %t", open, p.n, closed[2]())
+	}
+}
+
 func TestPool_RemembersWhoSpeaksHTTP2(t *testing.T) {
 	t.Parallel()
-	p, h2 := newPool(1), origin{secure: true, host: "h2"}
+	p, h2 := newPool(1, 8), origin{secure: true, host: "h2"}
 	p.speaks(h2, true)
 	for i := range 2 * mostTargets {
 		p.speaks(origin{secure: true, host: strconv.Itoa(i)}, false)
@@ -72,7 +92,7 @@ func TestPool_RemembersWhoSpeaksHTTP2(t *testing.T) {
 
 func TestPool_SweepClosesWhatIsIdleForTooLongOrClosed(t *testing.T) {
 	t.Parallel()
-	p, a, b := newPool(8), origin{host: "a"}, origin{host: "b"}
+	p, a, b := newPool(8, 8), origin{host: "a"}, origin{host: "b"}
 	old, oldClosed := pooled(t)
 	fresh, freshClosed := pooled(t)
 	other, otherClosed := pooled(t)

@@ -121,6 +121,36 @@ func TestMigrate_GivesWayToASessionThatHoldsTheTable(t *testing.T) {
 	}
 }
 
+func TestMigrate_GivesWayToASessionThatItWaitsForCrosswise(t *testing.T) {
+	t.Parallel()
+	pool := storetest.New(t, numbers)
+	if _, err := pool.Exec(t.Context(), `create table more (n int)`); err != nil {
+		t.Fatal(err)
+	}
+	err := store.InTx(t.Context(), pool, func(tx pgx.Tx) error {
+		// Whoever has waited for this long looks for a cycle, and gives way: that must be the migration.
+		if _, err := tx.Exec(t.Context(), `set local deadlock_timeout = '1min'; lock table more in share mode`); err != nil {
+			return err
+		}
+		migrated := make(chan error, 1)
+		go func() {
+			migrated <- store.Migrate(t.Context(), pool, files(`set local deadlock_timeout = '3s'; lock table numbers; alter table more add column m int`))
+		}()
+		for waits := false; !waits; {
+			if err := pool.QueryRow(t.Context(), `select exists (select from pg_locks where relation = 'more'::regclass and not granted)`).Scan(&waits); err != nil {
+				return err
+			}
+		}
+		if err := insert(t, tx, 1); err != nil {
+			t.Errorf("the session gave way: %v", err)
+		}
+		return <-migrated
+	})
+	if err == nil || !strings.Contains(err.Error(), "001_first.sql and another session waited for each other") {
+		t.Errorf("error = %v", err)
+	}
+}
+
 func TestWithLock_SecondWaitsForTheFirst(t *testing.T) {
 	t.Parallel()
 	pool := storetest.New(t, nil)
